@@ -1,0 +1,235 @@
+"""The whole flow of Add and Search, and the only place where the stages meet."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from threading import BoundedSemaphore, Lock
+
+import numpy as np
+
+from memserver.config import Leg, Settings
+from memserver.embedders import EMBEDDERS
+from memserver.embedders.batcher import Batcher
+from memserver.errors import ConfigError, Conflict
+from memserver.fusers import FUSERS
+from memserver.methods import build
+from memserver.presenter import present
+from memserver.ranking import ordered
+from memserver.rerankers import RERANKERS
+from memserver.retrievers import RETRIEVERS
+from memserver.store import SqliteStore
+from memserver.text import ANALYZER, index_prefix, stems
+from memserver.types import (
+    AddRequest,
+    Chunk,
+    Embedder,
+    Entry,
+    FloatArray,
+    Hit,
+    Message,
+    Query,
+    Ranked,
+    Retriever,
+    SearchRequest,
+)
+from memserver.users import UserIndex, UserIndexes
+from memserver.views import VIEWS
+
+OPTION_WEIGHT = 0.3
+"""Weight of a term of an answer option beside 1 for a term of the query: a hint, since most options are wrong."""
+
+_TEXT_THREADS = 4
+"""Requests that may split and stem at once: more would only take the interpreter lock from /health and from each other."""
+
+
+def hit_id(user_id: str, request_id: str, position: int) -> str:
+    """The id of the ``position``-th kept message of an Add: opaque, and the same wherever and whenever that Add is stored."""
+    key = "\0".join((str(len(user_id)), user_id, request_id, str(position)))
+    return hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
+
+
+class Engine:
+    """Add and Search over one store. Thread-safe; a call returns when its work is done."""
+
+    def __init__(self, settings: Settings, embedder: Embedder) -> None:
+        self._settings = settings
+        self._views = {name: build(VIEWS, name, settings.options) for name in {leg.view for leg in settings.legs}}
+        self._fuser = build(FUSERS, settings.fuser, settings.options)
+        self._rerankers = [build(RERANKERS, name, settings.options) for name in settings.rerankers]
+        self._needs_vectors = any(retriever.needs_vectors for retriever in self._retrievers().values())
+        if self._needs_vectors and not embedder.dimension:
+            raise ConfigError(
+                "MEMSERVER_LEGS has a vector leg, but MEMSERVER_EMBEDDER is none: choose an embedder or drop the leg"
+            )
+        self._embedder = embedder
+        self._batcher = Batcher(embedder, settings.embed_queue)
+        self._store = SqliteStore(
+            settings.data_dir / "memserver.db",
+            {
+                "embedder": settings.embedder,
+                "model": embedder.model,
+                "dimension": str(embedder.dimension),
+                "fingerprint": embedder.fingerprint,
+                "analyzer": ANALYZER,
+            },
+        )
+        self._users = UserIndexes(self._store, self._retrievers, settings.index_memory_mb * 2**20)
+        self._adds = _KeyedLocks()
+        self._text_work = BoundedSemaphore(_TEXT_THREADS)
+
+    @classmethod
+    def open(cls, settings: Settings, embedder: Embedder | None = None) -> Engine:
+        """Load the configured embedder (or take the one given) and open the store.
+
+        Raises ``ConfigError`` if the model can't be had, or if the store was made with another one.
+        """
+        chosen: Embedder = embedder or build(EMBEDDERS, settings.embedder, settings.options)
+        chosen.load()
+        return cls(settings, chosen)
+
+    def close(self) -> None:
+        self._batcher.close()
+        self._store.close()
+
+    def describe(self) -> dict[str, object]:
+        """What this engine is, for /health and for the start-up log."""
+        return {
+            "version": version("memserver"),
+            "embedder": self._settings.embedder,
+            "model": self._embedder.model,
+            "dimension": self._embedder.dimension,
+            "legs": {f"{leg.retriever}/{leg.view}": leg.weight for leg in self._settings.legs},
+            "fuser": self._settings.fuser,
+            "rerankers": list(self._settings.rerankers),
+            "schema": self._store.schema,
+        }
+
+    # --- Add ----------------------------------------------------------------------------------------------------------
+
+    def add(self, request: AddRequest) -> None:
+        """Store an Add; when this returns it is durable and searchable. The very same Add again changes nothing.
+
+        Raises ``Conflict`` for a known request id with another body, ``Unavailable`` if nothing could be written for now.
+        """
+        with self._adds.hold((request.user_id, request.request_id)):
+            known = self._store.find_request(request.user_id, request.request_id)
+            if known is None:
+                self._store.append(request, self._entries(request))
+            elif known != request.digest:
+                raise Conflict("this request_id was used with another body: send new content under a new request_id")
+
+    def _entries(self, request: AddRequest) -> list[Entry]:
+        with self._text_work:
+            prepared = [self._prepare(message) for message in request.messages]
+        vectors = self._vectors(request.user_id, [text for item in prepared for text in item.texts])
+        return [
+            item.entry(hit_id(request.user_id, request.request_id, position), vectors) for position, item in enumerate(prepared)
+        ]
+
+    def _prepare(self, message: Message) -> _Prepared:
+        prefix = index_prefix(message.role, message.timestamp, message.text)
+        windows = self._embedder.windows(message.text, prefix) if message.text.strip() else []
+        return _Prepared(
+            message=message,
+            terms=Counter(stems(prefix + message.text)),
+            windows=windows,
+            texts=[prefix + message.text[start:end] for start, end in windows],
+        )
+
+    def _vectors(self, user_id: str, texts: Sequence[str]) -> dict[bytes, FloatArray]:
+        """Vectors by text hash; a text that this user already has is not embedded again."""
+        wanted = {_text_hash(text): text for text in texts}
+        known = self._store.known_vectors(user_id, list(wanted))
+        missing = [key for key in wanted if key not in known]
+        known.update(zip(missing, self._batcher.embed([wanted[key] for key in missing]), strict=True))
+        return known
+
+    # --- Search -------------------------------------------------------------------------------------------------------
+
+    def search(self, request: SearchRequest) -> list[Hit]:
+        """The best messages of the user, at most ``top_k``; empty for an unknown user or a blank query."""
+        if request.top_k == 0 or not (request.query.strip() or request.options) or self._store.head(request.user_id) is None:
+            return []
+        query = self._query(request)
+        with self._users.current(request.user_id) as index:
+            ranked = self._rank(query, index, request.top_k)
+        ranking = list(zip((ranked.entries[: request.top_k] + 1).tolist(), ranked.scores.tolist(), strict=False))
+        messages = self._store.messages(request.user_id, [seq for seq, _ in ranking])
+        budget = self._settings.result_chars_choice if request.options else self._settings.result_chars
+        return present(ranking, messages, self._settings.content, budget)
+
+    def _query(self, request: SearchRequest) -> Query:
+        text = request.query if request.query.strip() else "\n".join(request.options)
+        with self._text_work:
+            terms = Counter[str]()
+            for option in request.options:
+                terms.update(dict.fromkeys(stems(option), OPTION_WEIGHT))
+            terms.update(stems(text))
+            windows = self._embedder.windows(text, "") if self._needs_vectors else []
+        return Query(terms, self._batcher.embed([text[start:end] for start, end in windows], urgent=True))
+
+    def _rank(self, query: Query, index: UserIndex, top_k: int) -> Ranked:
+        depth = min(max(self._settings.depth, top_k), len(index.layout))
+        lists = [(self._ranked(leg, query, index, depth), leg.weight) for leg in self._settings.legs]
+        ranked = ordered(self._fuser.fuse(lists, index.layout, depth), index.layout)
+        for reranker in self._rerankers:
+            ranked = reranker.rerank(ranked, index.layout)
+        return ranked
+
+    def _ranked(self, leg: Leg, query: Query, index: UserIndex, depth: int) -> Ranked:
+        return index.retrievers[leg.retriever].search(query, self._views[leg.view], index.layout, depth)
+
+    def _retrievers(self) -> Mapping[str, Retriever]:
+        names = dict.fromkeys(leg.retriever for leg in self._settings.legs)
+        return {name: build(RETRIEVERS, name, self._settings.options) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A message on its way to an Entry: term counts, and its windows with the texts to embed."""
+
+    message: Message
+    terms: Counter[str]
+    windows: list[tuple[int, int]]
+    texts: list[str]
+
+    def entry(self, entry_id: str, vectors: Mapping[bytes, FloatArray]) -> Entry:
+        hashes = [_text_hash(text) for text in self.texts]
+        return Entry(
+            id=entry_id,
+            message=self.message,
+            stems=tuple(self.terms),
+            counts=np.minimum(list(self.terms.values()), 65_535).astype(np.uint16),
+            chunks=tuple(Chunk(start, end, key, vectors[key]) for (start, end), key in zip(self.windows, hashes, strict=True)),
+        )
+
+
+def _text_hash(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+
+class _KeyedLocks:
+    """One lock a key, for as long as somebody holds or awaits it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._held: dict[tuple[str, str], tuple[Lock, int]] = {}
+
+    @contextmanager
+    def hold(self, key: tuple[str, str]) -> Iterator[None]:
+        with self._lock:
+            lock, holders = self._held.get(key, (Lock(), 0))
+            self._held[key] = lock, holders + 1
+        try:
+            with lock:
+                yield
+        finally:
+            with self._lock:
+                lock, holders = self._held.pop(key)
+                if holders > 1:
+                    self._held[key] = lock, holders - 1

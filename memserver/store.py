@@ -1,0 +1,256 @@
+"""The Store on SQLite: one file, one writer a process, a few readers. With ``migrations`` the only user of sqlite.
+
+Any number of processes may share the file: writers queue in SQLite (BEGIN IMMEDIATE and the busy timeout), readers see the
+last commit. Vectors are kept as float16: a unit vector's inner products change by less than 1e-3.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from queue import LifoQueue
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from memserver.errors import ConfigError, Conflict, EmbedderError, StoreError
+from memserver.migrations import prepare, transaction
+from memserver.types import AddRequest, Entry, FloatArray, Head, Image, Message, Part, Row, StoredMessage
+
+READERS = 8  # connections; more threads than that wait for one
+SLICE = 500  # parameters a statement, below every SQLite's limit of 999
+USER_TABLES = ("messages", "postings", "chunks", "images", "requests", "users")
+ADVICE = {
+    sqlite3.SQLITE_BUSY: "another process holds it for longer than the busy timeout; end that one, or try again",
+    sqlite3.SQLITE_FULL: "the disk is full; free some space, then try again",
+    sqlite3.SQLITE_IOERR: "the disk fails or is full; check it, then try again",
+    sqlite3.SQLITE_READONLY: "it can't be written; make the file and its folder writable",
+    sqlite3.SQLITE_CANTOPEN: "it can't be opened; check that its folder exists and is writable",
+    sqlite3.SQLITE_NOTADB: "it is not an SQLite database; use another data directory",
+    sqlite3.SQLITE_CORRUPT: "it is damaged; restore a copy, or use another data directory",
+}
+
+
+class SqliteStore:
+    """The Store in the file ``path``, made if absent.
+
+    ``stamp`` names what the stored vectors and stems depend on (it must have a "dimension"); the first start writes it down.
+    ``busy_timeout``, in seconds, is how long a write waits for those of other processes.
+
+    Raises ``ConfigError`` if the file can't be used, or has the stamp of another model.
+    """
+
+    schema: int
+    """How many migrations the database has."""
+
+    def __init__(self, path: Path, stamp: Mapping[str, str], busy_timeout: float = 30.0) -> None:
+        self._path = path
+        self._busy_timeout = busy_timeout
+        self._dimension = int(stamp["dimension"])
+        self._write_lock = Lock()
+        self._readers: LifoQueue[sqlite3.Connection | None] = LifoQueue()
+        for _ in range(READERS):
+            self._readers.put(None)
+        self._closed = False
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"the data directory {path.parent} can't be made ({error.strerror}): use another one") from error
+        try:
+            self._writer = self._connect()
+            try:
+                self.schema = prepare(self._writer, stamp, busy_timeout)
+            except BaseException:
+                self._writer.close()
+                raise
+        except sqlite3.Error as error:
+            raise ConfigError(f"the database {path} can't be used: {_advice(error)}") from error
+
+    def find_request(self, user_id: str, request_id: str) -> str | None:
+        with self._reading() as db:
+            return _find_request(db, user_id, request_id)
+
+    def known_vectors(self, user_id: str, text_hashes: Sequence[bytes]) -> dict[bytes, FloatArray]:
+        sql = "SELECT text_hash, vector FROM chunks WHERE user_id = ? AND text_hash IN ({})"
+        with self._reading() as db:
+            stored = dict(_select_in(db, sql, user_id, text_hashes))
+        return dict(zip(stored, self._vectors(list(stored.values())), strict=True))
+
+    def append(self, request: AddRequest, entries: Sequence[Entry]) -> bool:
+        user_id, now = request.user_id, datetime.now(UTC).isoformat(timespec="milliseconds")
+        if any(chunk.vector.shape != (self._dimension,) for entry in entries for chunk in entry.chunks):
+            raise EmbedderError("the embedder gave vectors of another dimension than the database has; check its settings")
+        with self._writing() as db:
+            stored = _find_request(db, user_id, request.request_id)
+            if stored is not None:
+                if stored != request.digest:
+                    raise Conflict("request_id was used before with another body, nothing was written: send a new request_id")
+                return False
+            head = _head(db, user_id)
+            db.execute(
+                "INSERT INTO users (user_id, head, epoch, created_at) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (user_id) DO UPDATE SET head = head + excluded.head",
+                (user_id, len(entries), secrets.randbits(63), now),
+            )
+            sent = {"request_id": request.request_id, "digest": request.digest, "session_id": request.session_id}
+            _insert(db, "requests", user_id=user_id, **sent, messages=len(entries), created_at=now)
+            for seq, entry in enumerate(entries, start=head.seq + 1 if head else 1):
+                _insert_entry(db, user_id, request.session_id, seq, now, entry)
+            return True
+
+    def head(self, user_id: str) -> Head | None:
+        with self._reading() as db:
+            return _head(db, user_id)
+
+    def read_since(self, user_id: str, seen: Head | None) -> tuple[Head | None, list[Row]]:
+        with self._reading() as db:
+            head = _head(db, user_id)
+            after = seen.seq if head and seen and seen.epoch == head.epoch else 0
+            if head is None or head.seq <= after:
+                return head, []
+            rows = db.execute(
+                "SELECT seq, id, session_id, stems, counts FROM messages JOIN postings USING (user_id, seq)"
+                " WHERE user_id = ? AND seq > ? ORDER BY seq",
+                (user_id, after),
+            ).fetchall()
+            chunks = db.execute(
+                "SELECT seq, vector FROM chunks WHERE user_id = ? AND seq > ? ORDER BY seq, part", (user_id, after)
+            ).fetchall()
+        vectors = self._vectors([blob for _, blob in chunks])
+        bounds = np.searchsorted([seq for seq, _ in chunks], range(after + 1, head.seq + 2)).tolist()
+        return head, [
+            Row(seq, id_, session_id, stems.split(" ") if stems else (), np.frombuffer(counts, "<u2"), vectors[start:end])
+            for (seq, id_, session_id, stems, counts), (start, end) in zip(rows, pairwise(bounds), strict=True)
+        ]
+
+    def messages(self, user_id: str, seqs: Sequence[int]) -> dict[int, StoredMessage]:
+        of_seqs = "SELECT seq, id, session_id, role, text, timestamp, parts FROM messages WHERE user_id = ? AND seq IN ({})"
+        of_digests = "SELECT digest, mime, data FROM images WHERE user_id = ? AND digest IN ({})"
+        with self._reading() as db:
+            rows = list(_select_in(db, of_seqs, user_id, seqs))
+            parts = {seq: json.loads(stored) for seq, *_, stored in rows if stored is not None}
+            digests = {part["image"] for stored in parts.values() for part in stored if "image" in part}
+            images = {row[0]: Image(*row) for row in _select_in(db, of_digests, user_id, sorted(digests))}
+        return {
+            seq: StoredMessage(seq, id_, session_id, Message(role, text, timestamp, _load_parts(parts.get(seq, []), images)))
+            for seq, id_, session_id, role, text, timestamp, _ in rows
+        }
+
+    def delete(self, user_id: str) -> int:
+        with self._writing() as db:
+            deleted = [db.execute(f"DELETE FROM {table} WHERE user_id = ?", (user_id,)).rowcount for table in USER_TABLES]
+        with _store_errors(), self._write_lock:
+            # What was deleted may still stand in the write-ahead log.
+            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        return deleted[0]
+
+    def close(self) -> None:
+        """Close the file once the reads and the write under way have ended; whatever comes later is a ``StoreError``."""
+        with self._write_lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._writer.close()
+        readers = [self._readers.get() for _ in range(READERS)]
+        for reader in readers:
+            if reader is not None:
+                reader.close()
+            self._readers.put(None)
+
+    def _connect(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self._path, timeout=self._busy_timeout, isolation_level=None, check_same_thread=False)
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA secure_delete = ON")
+        return db
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with _store_errors(), self._write_lock:
+            self._check_open()
+            with transaction(self._writer, "IMMEDIATE"):
+                yield self._writer
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection that sees one snapshot throughout."""
+        with _store_errors():
+            reader = self._readers.get()
+            try:
+                self._check_open()
+                reader = reader or self._connect()
+                with transaction(reader, "DEFERRED"):
+                    yield reader
+            finally:
+                self._readers.put(reader)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError("the server is shutting down; send the request again when it is back")
+
+    def _vectors(self, blobs: Sequence[bytes]) -> FloatArray:
+        return np.frombuffer(b"".join(blobs), "<f2").astype(np.float32).reshape(len(blobs), self._dimension)
+
+
+@contextmanager
+def _store_errors() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreError(f"the database failed: {_advice(error)}") from error
+
+
+def _advice(error: sqlite3.Error) -> str:
+    primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return ADVICE.get(primary, f"{getattr(error, 'sqlite_errorname', type(error).__name__)}, see SQLite's result codes")
+
+
+def _find_request(db: sqlite3.Connection, user_id: str, request_id: str) -> str | None:
+    sql = "SELECT digest FROM requests WHERE user_id = ? AND request_id = ?"
+    row = db.execute(sql, (user_id, request_id)).fetchone()
+    return str(row[0]) if row else None
+
+
+def _head(db: sqlite3.Connection, user_id: str) -> Head | None:
+    row = db.execute("SELECT head, epoch FROM users WHERE user_id = ?", (user_id,)).fetchone()
+    return Head(*row) if row else None
+
+
+def _select_in(db: sqlite3.Connection, sql: str, user_id: str, keys: Sequence[object]) -> Iterator[tuple[Any, ...]]:
+    """The user's rows whose key is among ``keys``: they fill the ``{}`` of ``sql``, a slice at a time."""
+    for start in range(0, len(keys), SLICE):
+        batch = keys[start : start + SLICE]
+        yield from db.execute(sql.format(", ".join("?" * len(batch))), (user_id, *batch))
+
+
+def _insert(db: sqlite3.Connection, table: str, **values: object) -> None:
+    columns, marks = ", ".join(f'"{column}"' for column in values), ", ".join("?" * len(values))
+    db.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", tuple(values.values()))
+
+
+def _insert_entry(db: sqlite3.Connection, user_id: str, session_id: str, seq: int, now: str, entry: Entry) -> None:
+    key, message = {"user_id": user_id, "seq": seq}, entry.message
+    said = {"role": message.role, "text": message.text, "timestamp": message.timestamp, "parts": _dump_parts(message.parts)}
+    _insert(db, "messages", **key, id=entry.id, session_id=session_id, created_at=now, **said)
+    _insert(db, "postings", **key, stems=" ".join(entry.stems), counts=entry.counts.astype("<u2").tobytes())
+    for part, chunk in enumerate(entry.chunks):
+        window = {"start": chunk.start, "end": chunk.end, "text_hash": chunk.text_hash}
+        _insert(db, "chunks", **key, part=part, **window, vector=chunk.vector.astype("<f2").tobytes())
+    for image in (part for part in message.parts if isinstance(part, Image)):
+        sql = "INSERT INTO images (user_id, digest, mime, data) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        db.execute(sql, (user_id, image.digest, image.mime, image.data))
+
+
+def _dump_parts(parts: Sequence[Part]) -> str | None:
+    listed = [{"image": part.digest} if isinstance(part, Image) else {"text": part} for part in parts]
+    return json.dumps(listed, ensure_ascii=False) if listed else None
+
+
+def _load_parts(listed: Sequence[Mapping[str, str]], images: Mapping[str, Image]) -> tuple[Part, ...]:
+    return tuple(images[part["image"]] if "image" in part else part["text"] for part in listed)

@@ -1,0 +1,90 @@
+"""Index terms, labels and dates."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memserver.text import MAX_PREFIX, MAX_TERM, day, has_label, index_prefix, stems
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("Running runners RAN", ["run", "runner", "ran"]),
+        ("Caroline's dog doesn’t bark", ["carolin", "dog", "doesnt", "bark"]),
+        ("the cat and the hat", ["cat", "hat"]),
+        ("Café naïve", ["cafe", "naiv"]),
+        ("我喜欢猫", ["我喜", "喜欢", "欢猫"]),
+        ("猫", ["猫"]),
+        ("买iPhone吗", ["买", "iphon", "phone", "吗"]),
+        ("get_user_name", ["get_user_name", "get", "user", "name"]),
+        ("getUserName", ["getusernam", "get", "user", "name"]),
+        ("HTTPServer", ["httpserver", "http", "server"]),
+        ("src/app/main.py", ["src/app/main.py", "src", "app", "main", "py"]),
+        ("version 3.11.7", ["version", "3.11.7", "3", "11", "7"]),
+        ("error E0382", ["error", "e0382", "0382"]),
+        ("ORA-00942", ["ora-00942", "ora", "00942"]),
+        ("std::vector", ["std::vector", "std", "vector"]),
+        ("20th", ["20th", "20", "th"]),
+        ("ｆｕｌｌ　ｗｉｄｔｈ", ["full", "width"]),
+        ("__init__", ["init"]),
+        ("", []),
+        ("... !?", []),
+    ],
+)
+def test_terms_of(text: str, terms: list[str]) -> None:
+    assert stems(text) == terms
+
+
+def test_the_same_identifier_is_found_by_each_of_its_parts_and_as_a_whole() -> None:
+    indexed = set(stems("File src/net/httpClient.ts, line 7"))
+    for query in ("httpClient", "client", "src/net/httpClient.ts", "ts"):
+        assert indexed & set(stems(query)), query
+
+
+@given(st.text())
+def test_terms_are_short_lower_case_and_free_of_blanks(text: str) -> None:
+    for term in stems(text):
+        assert 0 < len(term) <= 2 * MAX_TERM
+        assert not any(character.isspace() for character in term)
+
+
+@pytest.mark.parametrize("run", ["a", "a.", "_", "'", "ａ", "aB1", "a_'", "猫"])
+def test_hostile_runs_are_cut_into_bounded_terms(run: str) -> None:
+    assert all(len(term) <= MAX_TERM for term in stems(run * 300_000))
+
+
+@pytest.mark.parametrize("text", ["user: hi", "Caroline: hi", "source: x", "Dr. Anna Smith: hi", "医生：你好", "  user: hi"])
+def test_a_label_is_seen(text: str) -> None:
+    assert has_label(text)
+
+
+@pytest.mark.parametrize("text", ["hi", "http://x.org", "12:30 is fine", "one two three four: x", "a:b", ": x", ""])
+def test_no_label_is_seen(text: str) -> None:
+    assert not has_label(text)
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "expected"),
+    [
+        (0, "1970-01-01"),
+        (1_683_504_000_000, "2023-05-08"),
+        (-1, "1969-12-31"),
+        (253_402_300_799_999, "9999-12-31"),
+        (253_402_300_800_000, None),
+        (10**30, None),
+        (-(10**30), None),
+        (None, None),
+    ],
+)
+def test_the_day_of_a_timestamp(timestamp: int | None, expected: str | None) -> None:
+    found = day(timestamp)
+    assert (found.isoformat() if found else None) == expected
+
+
+def test_the_indexed_prefix_spells_the_date_and_names_the_speaker_once() -> None:
+    assert index_prefix("user", 1_683_504_000_000, "hi") == "[Monday, 8 May 2023] user: "
+    assert index_prefix("user", 1_683_504_000_000, "Caroline: hi") == "[Monday, 8 May 2023] "
+    assert index_prefix("user", None, "hi") == "user: "
+    assert index_prefix("user", None, "Caroline: hi") == ""
+    assert len(index_prefix("r" * 5_000, 0, "hi")) == MAX_PREFIX
