@@ -17,7 +17,7 @@ RUN pip install -c constraints.txt .
 RUN HF_HUB_OFFLINE=1 python -c "from memserver.embedders import EMBEDDERS; minilm = EMBEDDERS['minilm'](); minilm.load(); \
     assert minilm.embed(['ready']).shape == (1, 384)"
 
-RUN useradd --system --uid 10001 --no-create-home memserver && install -d -o memserver /data
+RUN useradd --system --uid 10001 --create-home memserver && install -d -o memserver /data
 USER memserver
 WORKDIR /data
 VOLUME /data

@@ -24,8 +24,8 @@ ANALYZER = "porter-nltk-extensions, bigrams, identifiers; 1"
 MAX_TERM = 128
 """Characters; longer runs (base64, minified code) are indexed by their beginning."""
 
-MAX_PREFIX = 200
-"""Characters of date and speaker in front of an indexed text, at most."""
+MAX_ROLE = 64
+"""Characters of a role that are indexed and shown; with the date in front it leaves most of an embedder's window free."""
 
 _BIGRAM_SCRIPTS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Myanmar, Khmer
@@ -118,11 +118,11 @@ def has_label(text: str) -> bool:
 
 def label(role: str, text: str) -> str:
     """``user: ``, or nothing where ``text`` brings a label of its own."""
-    return "" if has_label(text) else f"{role}: "
+    return "" if has_label(text) else f"{role[:MAX_ROLE]}: "
 
 
 def index_prefix(role: str, timestamp: int | None, text: str) -> str:
     """What is indexed in front of a message's text: ``[Monday, 8 May 2023] user: ``; the date in words, as questions name it."""
     stamp = day(timestamp)
     spelled = f"[{_WEEKDAYS[stamp.weekday()]}, {stamp.day} {_MONTHS[stamp.month - 1]} {stamp.year}] " if stamp else ""
-    return (spelled + label(role, text))[:MAX_PREFIX]
+    return spelled + label(role, text)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memserver.text import MAX_PREFIX, MAX_TERM, day, has_label, index_prefix, stems
+from memserver.text import MAX_ROLE, MAX_TERM, day, has_label, index_prefix, stems
 
 
 @pytest.mark.parametrize(
@@ -87,4 +87,4 @@ def test_the_indexed_prefix_spells_the_date_and_names_the_speaker_once() -> None
     assert index_prefix("user", 1_683_504_000_000, "Caroline: hi") == "[Monday, 8 May 2023] "
     assert index_prefix("user", None, "hi") == "user: "
     assert index_prefix("user", None, "Caroline: hi") == ""
-    assert len(index_prefix("r" * 5_000, 0, "hi")) == MAX_PREFIX
+    assert index_prefix("r" * 5_000, None, "hi") == "r" * MAX_ROLE + ": "

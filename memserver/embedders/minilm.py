@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -43,7 +42,7 @@ class MiniLM:
     model: the packaged weights (default sentence-transformers/all-MiniLM-L6-v2, or empty), the path of a model's folder, or the
         id of a model on the hub, which is the only case that uses the network.
     batch_size: texts that go through the model at once, default 16.
-    threads: CPU threads of the model, default 0: as many as the machine has cores.
+    threads: CPU threads of the model, default 0: what torch takes, all cores or OMP_NUM_THREADS.
     overlap: word pieces that neighbouring windows of a long text share, default 32.
     """
 
@@ -137,7 +136,8 @@ class MiniLM:
         from transformers.utils import logging
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-        torch.set_num_threads(self.threads or os.cpu_count() or 1)
+        if self.threads:
+            torch.set_num_threads(self.threads)
         try:
             encoder = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
             # A tokenizer of our own: one that is truncating for the model in another thread can't be borrowed.

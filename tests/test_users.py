@@ -1,0 +1,166 @@
+"""Indexes as caches: they catch up, they are dropped with their epoch, they are evicted by bytes."""
+
+from collections.abc import Mapping, Sequence
+from threading import Thread
+
+import pytest
+
+from memserver.errors import StoreError
+from memserver.retrievers.bm25 import BM25
+from memserver.types import AddRequest, Entry, FloatArray, Head, Retriever, Row, StoredMessage
+from memserver.users import UserIndexes, UserLayout
+from memserver.views import VIEWS
+from tests.indexes import query, row, rows
+
+
+class FakeStore:
+    """A store in memory; ``reads`` counts the rows handed out."""
+
+    def __init__(self) -> None:
+        self.users: dict[str, tuple[int, list[Row]]] = {}
+        self.reads = 0
+        self.fails = False
+
+    def put(self, user: str, *texts: str, epoch: int = 1) -> None:
+        known = self.users.get(user)
+        stored = known[1] if known and known[0] == epoch else []
+        stored += [row(len(stored) + i, text) for i, text in enumerate(texts, 1)]
+        self.users[user] = epoch, stored
+
+    def read_since(self, user_id: str, seen: Head | None) -> tuple[Head | None, list[Row]]:
+        if self.fails:
+            raise StoreError("no")
+        if user_id not in self.users:
+            return None, []
+        epoch, stored = self.users[user_id]
+        after = seen.seq if seen and seen.epoch == epoch else 0
+        self.reads += len(stored) - after
+        return Head(len(stored), epoch), stored[after:]
+
+    def head(self, user_id: str) -> Head | None:
+        raise NotImplementedError
+
+    def find_request(self, user_id: str, request_id: str) -> str | None:
+        raise NotImplementedError
+
+    def known_vectors(self, user_id: str, text_hashes: Sequence[bytes]) -> dict[bytes, FloatArray]:
+        raise NotImplementedError
+
+    def append(self, request: AddRequest, entries: Sequence[Entry]) -> bool:
+        raise NotImplementedError
+
+    def messages(self, user_id: str, seqs: Sequence[int]) -> dict[int, StoredMessage]:
+        raise NotImplementedError
+
+    def delete(self, user_id: str) -> int:
+        raise NotImplementedError
+
+    def close(self) -> None: ...
+
+
+def build() -> Mapping[str, Retriever]:
+    return {"bm25": BM25()}
+
+
+def found(indexes: UserIndexes, user: str, text: str) -> list[int]:
+    with indexes.current(user) as index:
+        return index.retrievers["bm25"].search(query(text), VIEWS["chunk"](), index.layout, 10).entries.tolist()
+
+
+@pytest.fixture
+def store() -> FakeStore:
+    return FakeStore()
+
+
+def test_an_index_reads_only_the_rows_that_it_lacks(store: FakeStore) -> None:
+    indexes = UserIndexes(store, build, 2**30)
+    store.put("ann", "red", "green")
+    assert found(indexes, "ann", "red") == [0]
+    store.put("ann", "red")
+    assert found(indexes, "ann", "red") == [0, 2]
+    assert store.reads == 2 + 1
+
+
+def test_another_epoch_drops_the_index(store: FakeStore) -> None:
+    indexes = UserIndexes(store, build, 2**30)
+    store.put("ann", "red", "green")
+    assert found(indexes, "ann", "green") == [1]
+    store.put("ann", "green", epoch=2)
+    assert found(indexes, "ann", "green") == [0]
+    del store.users["ann"]
+    assert found(indexes, "ann", "green") == []
+    assert (len(indexes), indexes.nbytes) == (0, 0)
+
+
+def test_a_user_without_data_takes_no_place(store: FakeStore) -> None:
+    indexes = UserIndexes(store, build, 2**30)
+    assert found(indexes, "nobody", "red") == []
+    assert len(indexes) == 0
+
+
+def test_the_users_searched_longest_ago_are_evicted_and_rebuilt_when_needed(store: FakeStore) -> None:
+    for user in ("ann", "bob", "cid"):
+        store.put(user, "red")
+    indexes = UserIndexes(store, build, 2**30)
+    found(indexes, "ann", "red")
+    one = indexes.nbytes
+    indexes = UserIndexes(store, build, 2 * one + one // 2)
+    for user in ("ann", "bob", "ann", "cid"):
+        found(indexes, user, "red")
+    assert (len(indexes), indexes.nbytes) == (2, 2 * one)
+    store.reads = 0
+    assert found(indexes, "ann", "red") == [0]
+    assert store.reads == 0  # bob went, not ann
+    assert found(indexes, "bob", "red") == [0]
+    assert store.reads == 1
+
+
+def test_an_index_larger_than_the_limit_is_kept_while_it_is_the_last_one_used(store: FakeStore) -> None:
+    indexes = UserIndexes(store, build, 1)
+    store.put("ann", "red")
+    found(indexes, "ann", "red")
+    found(indexes, "ann", "red")
+    assert store.reads == 1
+
+
+def test_a_store_that_fails_leaves_the_index_usable(store: FakeStore) -> None:
+    indexes = UserIndexes(store, build, 2**30)
+    store.put("ann", "red")
+    found(indexes, "ann", "red")
+    store.fails = True
+    with pytest.raises(StoreError):
+        found(indexes, "ann", "red")
+    store.fails = False
+    store.put("ann", "red")
+    assert found(indexes, "ann", "red") == [0, 1]
+    assert store.reads == 2
+
+
+def test_many_threads_see_every_row_once(store: FakeStore) -> None:
+    indexes = UserIndexes(store, build, 2**30)
+    results: list[list[int]] = []
+
+    def search() -> None:
+        for _ in range(20):
+            results.append(found(indexes, "ann", "red"))
+
+    store.put("ann", *["red"] * 5)
+    threads = [Thread(target=search) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [[0, 1, 2, 3, 4]] * 160
+
+
+def test_neighbours_are_those_of_the_same_session_across_appends() -> None:
+    stored = rows(("a", "1"), ("b", "2"), ("a", "3"), ("a", "4"), ("b", "5"))
+    at_once, one_by_one = UserLayout(), UserLayout()
+    at_once.add(stored)
+    for one in stored:
+        one_by_one.add([one])
+    for made in (at_once, one_by_one):
+        assert made.sessions.tolist() == [0, 1, 0, 0, 1]
+        assert made.previous.tolist() == [-1, -1, 0, 2, 1]
+        assert made.following.tolist() == [2, 4, 3, -1, -1]
+        assert made.ids.tolist() == [one.id.encode() for one in stored]

@@ -1,0 +1,51 @@
+"""Exact vector search."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from memserver.retrievers.vectors import Vectors
+from memserver.views import VIEWS
+from tests.indexes import by_position, layout, query, row
+
+EAST, NORTH, NORTHEAST = (1.0, 0.0), (0.0, 1.0), (0.6, 0.8)
+
+
+def test_a_message_scores_by_its_best_window_and_the_querys_best_window() -> None:
+    stored = [row(1, "", vectors=[EAST, NORTH]), row(2, "", vectors=[NORTHEAST]), row(3, "")]
+    index = Vectors()
+    index.add(stored)
+    search = index.search(query(vectors=[EAST]), VIEWS["chunk"](), layout(stored), 10)
+    assert by_position(search) == pytest.approx({0: 1.0, 1: 0.6}, abs=1e-3)  # held as float16
+    both = index.search(query(vectors=[EAST, NORTHEAST]), VIEWS["chunk"](), layout(stored), 10)
+    assert by_position(both) == pytest.approx({0: 1.0, 1: 1.0}, abs=1e-3)
+
+
+def test_a_session_scores_by_its_best_message() -> None:
+    stored = [row(1, "", "a", [NORTH]), row(2, "", "b", [NORTHEAST]), row(3, "", "a", [EAST])]
+    index = Vectors()
+    index.add(stored)
+    found = by_position(index.search(query(vectors=[EAST]), VIEWS["session"](), layout(stored), 10))
+    assert found == pytest.approx({0: 1.0, 2: 1.0, 1: 0.6}, abs=1e-3)
+
+
+def test_the_depth_counts_messages_although_a_long_one_fills_the_first_places() -> None:
+    stored = [row(1, "", vectors=[EAST] * 50), row(2, "", vectors=[NORTHEAST]), row(3, "", vectors=[NORTH])]
+    index = Vectors()
+    index.add(stored)
+    assert index.search(query(vectors=[EAST]), VIEWS["chunk"](), layout(stored), 2).entries.tolist() == [0, 1]
+
+
+@given(arrays(np.float32, (12, 8), elements=st.floats(-1, 1, width=32)), st.integers(1, 12))
+def test_the_ranking_is_that_of_all_inner_products(vectors: np.ndarray, depth: int) -> None:
+    held = vectors.astype(np.float16).astype(np.float32)
+    stored = [row(seq, "", vectors=[vector.tolist()]) for seq, vector in enumerate(held, 1)]
+    index = Vectors()
+    for one in stored:
+        index.add([one])
+    found = by_position(index.search(query(vectors=[held[0].tolist()]), VIEWS["chunk"](), layout(stored), depth))
+    products = held @ held[0]
+    kept = sorted(products, reverse=True)[:depth]
+    assert sorted(found.values(), reverse=True)[:depth] == pytest.approx(kept, abs=1e-4)
