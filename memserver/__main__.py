@@ -44,6 +44,7 @@ def serve(
     typer.echo(_banner(settings, engine.describe()), err=True)
     if settings.workers > 1:
         engine.close()
+        os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // settings.workers)))  # torch's threads
     uvicorn.run(
         "memserver.__main__:application" if settings.workers > 1 else _app(settings, engine),
         factory=settings.workers > 1,

@@ -67,7 +67,6 @@ class Engine:
                 "MEMSERVER_LEGS has a vector leg, but MEMSERVER_EMBEDDER is none: choose an embedder or drop the leg"
             )
         self._embedder = embedder
-        self._batcher = Batcher(embedder, settings.embed_queue)
         self._store = SqliteStore(
             settings.data_dir / "memserver.db",
             {
@@ -78,6 +77,7 @@ class Engine:
                 "analyzer": ANALYZER,
             },
         )
+        self._batcher = Batcher(embedder, settings.embed_queue)
         self._users = UserIndexes(self._store, self._retrievers, settings.index_memory_mb * 2**20)
         self._adds = _KeyedLocks()
         self._text_work = BoundedSemaphore(_TEXT_THREADS)

@@ -42,11 +42,10 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     processes = []
 
     def start(**variables: str) -> str:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = str(free.getsockname()[1])
+        port = free_port()
         process = memserver("serve", "--port", port, **{"DATA_DIR": str(tmp_path), "EMBEDDER": "hashing"} | variables)
         processes.append(process)
-        return _answering(f"http://127.0.0.1:{port}", process)
+        return answering(port, process)
 
     yield start
     for process in processes:
@@ -54,7 +53,14 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
         process.communicate()
 
 
-def _answering(url: str, process: subprocess.Popen[str]) -> str:
+def free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return str(free.getsockname()[1])
+
+
+def answering(port: str, process: subprocess.Popen[str]) -> str:
+    """The server's base URL, once it answers there."""
+    url = f"http://127.0.0.1:{port}"
     while process.poll() is None:
         try:
             httpx.get(f"{url}/health").raise_for_status()

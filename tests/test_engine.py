@@ -1,0 +1,282 @@
+"""Add and Search as a whole, over a real store and the hashing embedder."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from memserver.embedders.hashing import Hashing
+from memserver.engine import Engine, hit_id
+from memserver.errors import ConfigError, Conflict, EmbedderError
+from memserver.methods import load_settings
+from memserver.types import AddRequest, Embedder, FloatArray, Hit, Image, Message, SearchRequest
+
+LEGS = ("bm25/chunk=1", "bm25/context=1", "bm25/session=1", "vectors/chunk=1", "vectors/session=1", "rank_bm25/chunk=1")
+MAY_8 = 1_683_504_000_000  # 2023-05-08
+
+Open = Callable[..., Engine]
+
+
+@dataclass
+class Spy:
+    """The hashing embedder, counting what it embeds, and failing on demand."""
+
+    inner: Hashing = field(default_factory=Hashing)
+    seen: list[str] = field(default_factory=list)
+    fails: bool = False
+
+    def embed(self, texts: Sequence[str]) -> FloatArray:
+        if self.fails:
+            raise RuntimeError("out of memory while embedding: " + texts[0])
+        self.seen += texts
+        return self.inner.embed(texts)
+
+    def load(self) -> None: ...
+
+    def windows(self, text: str, prefix: str) -> list[tuple[int, int]]:
+        return self.inner.windows(text, prefix)
+
+    batch_size = property(lambda self: self.inner.batch_size)
+    concurrency = property(lambda self: self.inner.concurrency)
+    model = property(lambda self: self.inner.model)
+    dimension = property(lambda self: self.inner.dimension)
+    fingerprint = property(lambda self: self.inner.fingerprint)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Open]:
+    """Opens engines on one and the same data directory, as workers and restarts do."""
+    opened: list[Engine] = []
+
+    def open_engine(instance: Embedder | None = None, **settings: object) -> Engine:
+        chosen = {"data_dir": str(tmp_path), "embedder": "hashing"} | settings
+        opened.append(Engine.open(load_settings({}, chosen), instance))
+        return opened[-1]
+
+    yield open_engine
+    for engine in opened:
+        engine.close()
+
+
+def add(*texts: str | Message, user: str = "ann", session: str = "s", request: str = "r", digest: str = "d") -> AddRequest:
+    messages = tuple(Message("user", text) if isinstance(text, str) else text for text in texts)
+    return AddRequest(request, user, session, messages, digest)
+
+
+def search(engine: Engine, query: str, user: str = "ann", top_k: int = 100, options: tuple[str, ...] = ()) -> list[Hit]:
+    return engine.search(SearchRequest(user, query, top_k, options))
+
+
+def contents(hits: list[Hit]) -> list[object]:
+    return [hit.content for hit in hits]
+
+
+def test_what_was_added_is_found_at_once_and_by_its_user_alone(start: Open) -> None:
+    engine = start()
+    engine.add(add("I adopted a beagle"))
+    engine.add(add("I bought a boat", user="bob"))
+    assert contents(search(engine, "beagle boat")) == ["user: I adopted a beagle"]
+    assert contents(search(engine, "beagle boat", user="bob")) == ["user: I bought a boat"]
+    assert search(engine, "beagle", user="cid") == []
+
+
+def test_users_whose_ids_look_alike_stay_apart(start: Open) -> None:
+    engine = start()
+    users = ["a", "A", "a ", "a.b", "a_b", "../a", "caf\u00e9", "cafe\u0301", "a\x00", "a" * 4096, "%", "' OR 1=1 --", "我"]
+    for user in users:
+        engine.add(add(f"secret of {users.index(user)}", user=user))
+    assert [contents(search(engine, "secret", user=user)) for user in users] == [
+        [f"user: secret of {number}"] for number in range(len(users))
+    ]
+
+
+def test_the_same_add_again_changes_nothing_also_after_a_restart(start: Open) -> None:
+    spy = Spy()
+    engine = start(spy)
+    engine.add(add("one", "two"))
+    engine.add(add("one", "two"))
+    start().add(add("one", "two"))
+    assert len(search(engine, "one two")) == 2
+    assert sorted(spy.seen) == ["one two", "user: one", "user: two"]
+
+
+def test_another_body_under_the_same_request_id_is_a_conflict_and_writes_nothing(start: Open) -> None:
+    engine = start()
+    engine.add(add("one", digest="d"))
+    with pytest.raises(Conflict):
+        engine.add(add("two", digest="e"))
+    assert contents(search(engine, "one two")) == ["user: one"]
+    engine.add(add("two", digest="e", user="bob"))  # request ids are the user's own
+
+
+def test_the_same_add_many_times_at_once_is_stored_and_embedded_once(start: Open) -> None:
+    spy = Spy()
+    engine, other_worker = start(spy), start()
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda i: (engine if i % 4 else other_worker).add(add("one", "two")), range(32)))
+    assert len(search(engine, "one two")) == len(search(other_worker, "one two")) == 2
+    assert len(spy.seen) == len(set(spy.seen))
+
+
+def test_a_text_that_the_user_has_already_is_not_embedded_again(start: Open) -> None:
+    spy = Spy()
+    engine = start(spy)
+    engine.add(add("same", "same", "other", request="r1"))
+    engine.add(add("same", request="r2", session="t"))
+    engine.add(add("same", request="r1", user="bob"))
+    assert sorted(spy.seen) == ["user: other", "user: same", "user: same"]
+
+
+def test_an_embedder_that_fails_leaves_nothing_behind_and_the_retry_succeeds(start: Open) -> None:
+    spy = Spy(fails=True)
+    engine = start(spy)
+    with pytest.raises(EmbedderError) as caught:
+        engine.add(add("private matter"))
+    assert "private" not in str(caught.value)
+    spy.fails = False
+    assert search(engine, "private") == []
+    engine.add(add("private matter"))
+    assert len(search(engine, "private")) == 1
+
+
+def test_another_workers_adds_are_found_at_once_by_an_index_in_memory(start: Open) -> None:
+    one, other = start(), start()
+    for number in range(5):
+        (one, other)[number % 2].add(add(f"fact {number}", request=str(number)))
+        assert len(search(one, "fact")) == len(search(other, "fact")) == number + 1
+
+
+@pytest.mark.parametrize("leg", LEGS)
+def test_each_leg_alone_finds_each_message_after_a_restart(start: Open, leg: str) -> None:
+    words = ["apple", "stone", "river", "candle", "window", "garden"]
+    engine = start()
+    for number, word in enumerate(words):
+        engine.add(add(f"the {word} story", request=word, session=str(number % 3)))
+    engine.close()
+    alone = start(legs=leg)
+    for word in words:
+        assert f"user: the {word} story" in contents(search(alone, f"{word} please", top_k=3)), word
+
+
+def test_results_do_not_depend_on_how_the_index_came_to_be(start: Open) -> None:
+    grown = start()
+    for number in range(30):
+        grown.add(add(f"note {number} about topic {number % 7}", f"reply {number}", request=str(number), session=str(number % 4)))
+        search(grown, "topic 3")
+    expected = search(grown, "topic 3 note")
+    assert len(expected) == 60
+    assert search(start(), "topic 3 note") == expected
+    assert [search(grown, "topic 3 note") for _ in range(5)] == [expected] * 5
+
+
+def test_hits_are_ordered_by_score_then_id_and_top_k_is_filled(start: Open) -> None:
+    engine = start()
+    engine.add(add(*["same words"] * 8, *[f"filler {number}" for number in range(12)]))
+    hits = search(engine, "same words")
+    assert len(hits) == 20
+    assert [(-hit.score, hit.id) for hit in hits] == sorted((-hit.score, hit.id) for hit in hits)
+    assert search(engine, "same words", top_k=7) == hits[:7]
+    assert search(engine, "same words", top_k=10**9) == hits
+    assert search(engine, "same words", top_k=0) == []
+
+
+def test_ids_are_those_that_hit_id_documents_and_tell_nothing(start: Open) -> None:
+    engine = start()
+    engine.add(add("one", "two", request="r9"))
+    assert {hit.id for hit in search(engine, "one two")} == {hit_id("ann", "r9", 0), hit_id("ann", "r9", 1)}
+    assert hit_id("a", "b\x00c", 0) != hit_id("a\x00b", "c", 0)
+
+
+def test_every_part_of_a_long_message_is_found_by_the_vector_leg_alone(start: Open) -> None:
+    engine = start(legs="vectors/chunk=1")
+    long = " ".join(["filler words here"] * 300) + " zanzibar expedition notes " + " ".join(["more padding there"] * 300)
+    engine.add(add(long, "zebra", "something else", request="r"))
+    assert contents(search(engine, "zanzibar expedition notes", top_k=1)) == [f"user: {long}"]
+
+
+def test_a_long_query_is_searched_whole(start: Open) -> None:
+    engine = start()
+    engine.add(add("the zanzibar expedition left in may", "dinner was nice", "the cat sleeps"))
+    query = "please follow these instructions. " * 3_900 + "zanzibar expedition"
+    assert contents(search(engine, query, top_k=1)) == ["user: the zanzibar expedition left in may"]
+
+
+def test_the_date_and_the_speaker_can_be_asked_for(start: Open) -> None:
+    engine = start(legs="bm25/chunk=1")
+    engine.add(add(Message("Caroline", "went hiking", MAY_8), Message("Melanie", "went hiking", MAY_8 + 40 * 86_400_000)))
+    assert contents(search(engine, "hiking in May 2023", top_k=1)) == ["[2023-05-08] Caroline: went hiking"]
+    assert contents(search(engine, "Melanie hiking", top_k=1)) == ["[2023-06-17] Melanie: went hiking"]
+
+
+def test_a_neighbouring_message_brings_an_answer_that_names_nothing(start: Open) -> None:
+    engine = start(legs="bm25/context=1")
+    engine.add(add("What is your favourite instrument?", "The cello, of course.", session="a", request="1"))
+    engine.add(add("Nice weather", "Indeed", session="b", request="2"))
+    assert "user: The cello, of course." in contents(search(engine, "favourite instrument", top_k=2))
+
+
+def test_a_choice_question_gets_the_smaller_budget_and_its_options_weigh_less_than_the_query(start: Open) -> None:
+    engine = start(result_chars=400, result_chars_choice=100, legs="bm25/chunk=1")
+    engine.add(add(*[f"lunch was {dish} {'x' * 60}" for dish in ("soup", "rice", "bread")], "we met at the harbour"))
+    assert len(search(engine, "lunch")) == 3
+    chosen = search(engine, "where did we meet, harbour?", options=("A. soup", "B. rice"))
+    assert chosen[0].content == "user: we met at the harbour"
+    assert sum(len(str(hit.content)) for hit in chosen) <= 100
+    assert search(engine, "", options=("A. rice",))[0].content == f"user: lunch was rice {'x' * 60}"
+
+
+def test_a_blank_query_finds_nothing(start: Open) -> None:
+    engine = start()
+    engine.add(add("one"))
+    assert search(engine, " \n") == []
+
+
+def test_an_add_of_nothing_is_remembered(start: Open) -> None:
+    engine = start()
+    engine.add(add())
+    assert search(engine, "anything") == []
+    with pytest.raises(Conflict):
+        engine.add(add("one", digest="e"))
+
+
+def test_an_image_without_text_is_found_through_its_neighbours(start: Open) -> None:
+    image = Image("ab" * 32, "image/png", b"png bytes")
+    engine = start()
+    engine.add(add("look at my new bicycle", Message("user", "", None, (image,)), "so shiny"))
+    assert ("user:", image) in contents(search(engine, "bicycle"))
+
+
+def test_a_small_index_memory_changes_no_result(start: Open) -> None:
+    engine, small = start(), start(index_memory_mb=1)
+    for user in map(str, range(40)):
+        engine.add(add(*[f"{user} says word{number} of many" for number in range(30)], user=user))
+    for user in map(str, range(40)):
+        assert search(small, "word7", user=user) == search(engine, "word7", user=user)
+    assert small._users.nbytes <= 2**20 < engine._users.nbytes
+
+
+def test_another_embedder_on_the_same_data_is_refused(start: Open) -> None:
+    start()
+    with pytest.raises(ConfigError, match="dimension was '256' and is now '64'"):
+        start(hashing_dimension=64)
+
+
+def test_a_vector_leg_without_an_embedder_is_refused(start: Open) -> None:
+    with pytest.raises(ConfigError, match="MEMSERVER_LEGS"):
+        start(embedder="none")
+
+
+def test_without_an_embedder_the_lexical_legs_serve(start: Open) -> None:
+    engine = start(embedder="none", legs="bm25/chunk=1")
+    engine.add(add("one apple", "two pears"))
+    assert contents(search(engine, "pears")) == ["user: two pears"]
+    assert engine.describe()["dimension"] == 0
+
+
+def test_chinese_text_is_found_by_its_bigrams(start: Open) -> None:
+    engine = start(legs="bm25/chunk=1")
+    engine.add(add("我昨天在公园里看到一只猫", "医生：请多喝水，注意休息", "今天的会议改到下午三点"))
+    assert contents(search(engine, "会议几点开始", top_k=1)) == ["user: 今天的会议改到下午三点"]
+    assert contents(search(engine, "医生说了什么", top_k=1)) == ["医生：请多喝水，注意休息"]
