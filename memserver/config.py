@@ -78,6 +78,8 @@ class Settings(BaseSettings):
 
     embedder: str = Field("minilm", description="embedder of messages and queries")
     embed_queue: int = Field(4096, ge=1, description="texts that may wait for the embedder; more make Adds wait")
+    analyzer: Literal["words", "ascii"] = Field("words", description="how text becomes terms; fixed when a database is made")
+    index_dates: bool = Field(True, description="index a message with its date in words; fixed when a database is made")
     legs: Annotated[tuple[Leg, ...], NoDecode, BeforeValidator(parse_legs)] = Field(
         (Leg("bm25", "chunk", 0.15), Leg("bm25", "context", 0.15), Leg("bm25", "session", 0.3), Leg("vectors", "chunk", 0.7)),
         description="retriever/view=weight, separated by commas",

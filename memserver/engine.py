@@ -23,7 +23,7 @@ from memserver.ranking import ordered
 from memserver.rerankers import RERANKERS
 from memserver.retrievers import RETRIEVERS
 from memserver.store import SqliteStore
-from memserver.text import ANALYZER, index_prefix, stems
+from memserver.text import ANALYZER_VERSION, ANALYZERS, index_prefix
 from memserver.types import (
     AddRequest,
     Chunk,
@@ -67,6 +67,7 @@ class Engine:
                 "MEMSERVER_LEGS has a vector leg, but MEMSERVER_EMBEDDER is none: choose an embedder or drop the leg"
             )
         self._embedder = embedder
+        self._stems = ANALYZERS[settings.analyzer]
         self._store = SqliteStore(
             settings.data_dir / "memserver.db",
             {
@@ -74,7 +75,8 @@ class Engine:
                 "model": embedder.model,
                 "dimension": str(embedder.dimension),
                 "fingerprint": embedder.fingerprint,
-                "analyzer": ANALYZER,
+                "analyzer": f"{settings.analyzer} {ANALYZER_VERSION}",
+                "dates": str(settings.index_dates).lower(),
             },
         )
         self._batcher = Batcher(embedder, settings.embed_queue)
@@ -95,6 +97,11 @@ class Engine:
     def close(self) -> None:
         self._batcher.close()
         self._store.close()
+
+    @property
+    def index_bytes(self) -> int:
+        """Memory held by the indexes of all users, estimated, in bytes."""
+        return self._users.nbytes
 
     def describe(self) -> dict[str, object]:
         """What this engine is, for /health and for the start-up log."""
@@ -132,11 +139,12 @@ class Engine:
         ]
 
     def _prepare(self, message: Message) -> _Prepared:
-        prefix = index_prefix(message.role, message.timestamp, message.text)
+        timestamp = message.timestamp if self._settings.index_dates else None
+        prefix = index_prefix(message.role, timestamp, message.text)
         windows = self._embedder.windows(message.text, prefix) if message.text.strip() else []
         return _Prepared(
             message=message,
-            terms=Counter(stems(prefix + message.text)),
+            terms=Counter(self._stems(prefix + message.text)),
             windows=windows,
             texts=[prefix + message.text[start:end] for start, end in windows],
         )
@@ -168,8 +176,8 @@ class Engine:
         with self._text_work:
             terms = Counter[str]()
             for option in request.options:
-                terms.update(dict.fromkeys(stems(option), OPTION_WEIGHT))
-            terms.update(stems(text))
+                terms.update(dict.fromkeys(self._stems(option), OPTION_WEIGHT))
+            terms.update(self._stems(text))
             windows = self._embedder.windows(text, "") if self._needs_vectors else []
         return Query(terms, self._batcher.embed([text[start:end] for start, end in windows], urgent=True))
 

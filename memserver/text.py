@@ -1,10 +1,11 @@
-"""Text -> index terms, one function for index and query; and the date and speaker that belong to a message's text.
+"""Text -> index terms, the same for index and query; and the date and speaker that belong to a message's text.
 
-Terms are
+Terms of the analyzer ``words``:
 - Porter stems of words (nltk, mode ``NLTK_EXTENSIONS``), lower-cased, accents folded, possessives removed;
 - character bigrams of scripts written without blanks (Chinese, Japanese, Thai, ...): they beat a dictionary segmenter;
 - identifiers, paths, versions and error codes whole, and their parts beside them (``getUser_id``: getuser_id, get, user, id).
 
+The analyzer ``ascii`` is there to rebuild agentmemory's published results: it knows no other alphabet and no stop words.
 Every pattern is linear in the length of its input.
 """
 
@@ -12,14 +13,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
 from nltk.stem.porter import PorterStemmer
 
-ANALYZER = "porter-nltk-extensions, bigrams, identifiers; 1"
-"""Names this analysis. Stems are stored, so a store made with another analysis can't be searched with this one."""
+Analyzer = Callable[[str], list[str]]
+"""Text -> its terms in order, repeated as they occur."""
 
 MAX_TERM = 128
 """Characters; longer runs (base64, minified code) are indexed by their beginning."""
@@ -39,6 +40,7 @@ _JOINED = re.compile(r"[_./\\:@#+-]+")
 _APOSTROPHE = re.compile(r"['’](?:s\b)?")
 _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _MIXED = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
+_NOT_ASCII_WORD = re.compile(r"[^a-z0-9_\s/.-]")
 _MARKS = re.compile("[\u0300-\u036f]")
 _LABEL = re.compile(r"\s*+[^\W\d_][\w.'’-]{0,30}(?: [\w.'’-]{1,30}){0,2}(?::\s|：)")
 
@@ -62,7 +64,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def stems(text: str) -> list[str]:
-    """The index terms of ``text`` in order, repeated as they occur."""
+    """The analyzer ``words``."""
     terms: list[str] = []
     for match in _TOKEN.finditer(unicodedata.normalize("NFKC", text)):
         token = match.group()
@@ -99,6 +101,21 @@ _cached_terms = lru_cache(maxsize=1 << 16)(_token_terms)
 
 def _stem(word: str) -> str:
     return _stemmer.stem(word, to_lowercase=False) if word.isalpha() else word
+
+
+def ascii_stems(text: str) -> list[str]:
+    """The analyzer ``ascii``: lower-cased runs of ASCII word characters, ``/``, ``.`` and ``-``, two or more, Porter-stemmed."""
+    return [_ascii_stem(token[:MAX_TERM]) for token in _NOT_ASCII_WORD.sub(" ", text.lower()).split() if len(token) > 1]
+
+
+@lru_cache(maxsize=1 << 16)
+def _ascii_stem(token: str) -> str:
+    return str(_stemmer.stem(token, to_lowercase=False))
+
+
+ANALYZERS: dict[str, Analyzer] = {"words": stems, "ascii": ascii_stems}
+ANALYZER_VERSION = 1
+"""Terms are stored: one that changes what an analyzer makes of a text must count this up, and old stores are refused."""
 
 
 def day(timestamp: int | None) -> date | None:

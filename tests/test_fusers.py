@@ -28,6 +28,14 @@ def test_rrf_sums_weight_over_k_plus_rank_and_divides_by_the_most_there_can_be()
     )
 
 
+def test_rrf_adds_the_agreement_to_what_several_legs_found() -> None:
+    lists = [(ranked({0: 9.0, 1: 5.0}), 0.4), (ranked({1: 0.3}), 0.6)]
+    most = (0.4 + 0.6) / 61
+    assert by_position(FUSERS["rrf"](agreement=0.05).fuse(lists, LAYOUT, 10)) == pytest.approx(  # type: ignore[call-arg]
+        {1: ((0.4 / 62 + 0.6 / 61) / most + 0.05) / 1.05, 0: (0.4 / 61) / most / 1.05}
+    )
+
+
 def test_rrf_scored_lets_each_vote_carry_the_normalised_score() -> None:
     lists = [(ranked({0: 9.0, 1: 8.0, 2: 5.0}), 0.4), (ranked({1: 0.3, 3: 0.1}), 0.6)]
     most = (0.4 + 0.6) / 61
@@ -43,7 +51,9 @@ def test_a_leg_that_found_nothing_does_not_lower_the_scores() -> None:
 
 @pytest.mark.parametrize("name", FUSERS)
 @given(lists=LISTS, depth=st.integers(1, 12))
-def test_every_candidate_comes_once_with_scores_from_zero_to_one(name: str, lists: list[tuple[Ranked, float]], depth: int) -> None:
+def test_every_candidate_comes_once_with_scores_from_zero_to_one(
+    name: str, lists: list[tuple[Ranked, float]], depth: int
+) -> None:
     fused = FUSERS[name]().fuse(lists, LAYOUT, depth)
     candidates = {entry for one, _ in lists for entry in one.entries.tolist()}
     assert set(fused.entries.tolist()) <= candidates

@@ -94,7 +94,7 @@ def test_an_unknown_variable_is_refused_with_the_nearest_name() -> None:
 
 def test_an_unknown_variable_without_a_near_name_is_refused_with_all_names() -> None:
     (line,) = problems(XYZZY="1")
-    assert "there are MEMSERVER_API_KEYS, MEMSERVER_BM25_K1, " in line
+    assert "there are MEMSERVER_ANALYZER, MEMSERVER_API_KEYS, " in line
 
 
 def test_the_options_as_a_whole_are_not_a_variable() -> None:

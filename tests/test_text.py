@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memserver.text import MAX_ROLE, MAX_TERM, day, has_label, index_prefix, stems
+from memserver.text import ANALYZERS, MAX_ROLE, MAX_TERM, ascii_stems, day, has_label, index_prefix, stems
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,18 @@ def test_the_same_identifier_is_found_by_each_of_its_parts_and_as_a_whole() -> N
     indexed = set(stems("File src/net/httpClient.ts, line 7"))
     for query in ("httpClient", "client", "src/net/httpClient.ts", "ts"):
         assert indexed & set(stems(query)), query
+
+
+def test_the_ascii_analyzer_knows_no_other_alphabet_no_stop_words_and_no_single_characters() -> None:
+    assert ascii_stems("The Café's e-mail, src/app.py: 7 running 猫 it") == ["the", "caf", "e-mail", "src/app.pi", "run", "it"]
+
+
+@pytest.mark.parametrize("name", ANALYZERS)
+@given(text=st.text())
+def test_every_analyzer_gives_lower_case_terms_without_blanks(name: str, text: str) -> None:
+    for term in ANALYZERS[name](text):
+        assert term
+        assert not any(character.isspace() for character in term)
 
 
 @given(st.text())

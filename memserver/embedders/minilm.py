@@ -44,17 +44,19 @@ class MiniLM:
     batch_size: texts that go through the model at once, default 16.
     threads: CPU threads of the model, default 0: what torch takes, all cores or OMP_NUM_THREADS.
     overlap: word pieces that neighbouring windows of a long text share, default 32.
+    head: characters of a text that are embedded, for comparisons with systems that cut it there; default 0: all of it.
     """
 
     model: str = PACKAGED
     batch_size: int = 16
     threads: int = 0
     overlap: int = 32
+    head: int = 0
     _loaded: _Loaded | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
-        if self.batch_size < 1 or self.threads < 0 or self.overlap < 0:
-            raise ValueError("batch_size must be at least 1, threads and overlap at least 0")
+        if self.batch_size < 1 or self.threads < 0 or self.overlap < 0 or self.head < 0:
+            raise ValueError("batch_size must be at least 1, threads, overlap and head at least 0")
         object.__setattr__(self, "model", self.model or PACKAGED)
 
     @property
@@ -89,7 +91,7 @@ class MiniLM:
         ready = self._ready
         reserved = len(ready.tokenizer.encode(prefix, add_special_tokens=False).ids)
         capacity = ready.max_tokens - ready.tokenizer.num_special_tokens_to_add(is_pair=False) - reserved
-        return windows(text, self._measure, max(capacity, LEAST_CAPACITY), self.overlap)
+        return windows(text[: self.head or None], self._measure, max(capacity, LEAST_CAPACITY), self.overlap)
 
     def embed(self, texts: Sequence[str]) -> FloatArray:
         """Unit vectors, (len(texts), dimension)."""

@@ -13,22 +13,29 @@ from memserver.types import Layout, Ranked, ScoreArray
 class RRF:
     """A leg's vote for a message is weight / (k + rank); the sum of votes is divided by the most that they could give.
 
-    Only legs that found something count for that maximum. ``k``: how little the first ranks stand out.
+    Only legs that found something count for that maximum. ``k``: how little the first ranks stand out. ``agreement``: what a
+    message gains that more than one leg found, beside 1 for the most that votes can give.
     """
 
     k: float = 60.0
+    agreement: float = 0.0
 
     def fuse(self, lists: Sequence[tuple[Ranked, float]], layout: Layout, depth: int) -> Ranked:
         votes = [(ranked, weight / (self.k + dense_ranks(ranked.scores))) for ranked, weight in lists]
-        return sum_votes(votes, sum(weight for ranked, weight in lists if len(ranked)) / (self.k + 1), layout, depth)
+        most = sum(weight for ranked, weight in lists if len(ranked)) / (self.k + 1)
+        return sum_votes(votes, most, layout, depth, self.agreement)
 
 
-def sum_votes(votes: Sequence[tuple[Ranked, ScoreArray]], most: float, layout: Layout, depth: int) -> Ranked:
-    """The messages of all lists by the sum of their votes over ``most``, the highest sum there can be."""
+def sum_votes(
+    votes: Sequence[tuple[Ranked, ScoreArray]], most: float, layout: Layout, depth: int, agreement: float = 0.0
+) -> Ranked:
+    """The messages of all lists by the sum of their votes over ``most``, the highest sum there can be, within [0, 1]."""
     totals = np.zeros(len(layout))
-    found = np.zeros(len(layout), bool)
+    voters = np.zeros(len(layout), np.int32)
     for ranked, vote in votes:
         totals[ranked.entries] += vote
-        found[ranked.entries] = True
-    candidates = np.flatnonzero(found).astype(np.int32)
-    return best(totals[candidates] / most if most else totals[candidates], candidates, depth)
+        voters[ranked.entries] += 1
+    candidates = np.flatnonzero(voters).astype(np.int32)
+    if most:
+        totals = (totals / most + agreement * (voters > 1)) / (1 + agreement)
+    return best(totals[candidates], candidates, depth)

@@ -4,7 +4,7 @@ Score of a group: sum over query terms of weight * idf * tf * (k1 + 1) / (tf + k
 idf = log(1 + (N - df + .5) / (df + .5)) (Robertson and Zaragoza 2009, with Lucene's idf, which is never negative).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -90,6 +90,11 @@ class Postings:
     def nbytes(self) -> int:
         tail = self._tail_terms.nbytes + self._tail_messages.nbytes + self._tail_counts.nbytes
         return self._starts.nbytes + self._messages.nbytes + self._counts.nbytes + tail + self._lengths.nbytes + self._term_bytes
+
+    @property
+    def terms(self) -> Collection[str]:
+        """All terms of all messages."""
+        return self._terms.keys()
 
     def add(self, rows: Sequence[Row]) -> None:
         known, number = len(self._terms), self._terms.setdefault
