@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from memserver.engine import Engine
 
 KEEP_ALIVE_SECONDS = 75  # longer than a client's pause between two requests, so that it rarely meets a closing connection
+WORKER_SECONDS = 60  # until a worker that says nothing is replaced; importing its libraries on a cold disk takes a while
 SHUTDOWN_SECONDS = 30  # for requests in flight; one that is cut off was not acknowledged and will be sent again
 
 cli = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
@@ -40,20 +41,17 @@ def serve(
     flags = {"HOST": host, "PORT": port, "DATA_DIR": data_dir, "WORKERS": workers}
     # Worker processes start anew and know only the environment.
     os.environ |= {f"MEMSERVER_{name}": str(value) for name, value in flags.items() if value is not None}
-    settings, engine = _open()  # with several workers too: a start that is refused must not be tried again and again
-    typer.echo(_banner(settings, engine.describe()), err=True)
-    if settings.workers > 1:
-        engine.close()
-        os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // settings.workers)))  # torch's threads
+    settings, app = _checked()
     uvicorn.run(
-        "memserver.__main__:application" if settings.workers > 1 else _app(settings, engine),
-        factory=settings.workers > 1,
+        app or "memserver.__main__:application",
+        factory=app is None,
         workers=settings.workers,
         host=settings.host,
         port=settings.port,
         log_level=settings.log_level,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        timeout_worker_healthcheck=WORKER_SECONDS,
     )
 
 
@@ -82,8 +80,22 @@ def _settings() -> Settings:
         raise _refused(error) from None
 
 
+def _checked() -> tuple[Settings, FastAPI | None]:
+    """The settings, and the server to run; None where workers are to make their own.
+
+    The engine is opened even then: a start that is refused must not be tried by the workers again and again.
+    """
+    settings, engine = _open()
+    typer.echo(_banner(settings, engine.describe()), err=True)
+    if settings.workers == 1:
+        return settings, _app(settings, engine)
+    engine.close()
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // settings.workers)))  # torch's threads
+    return settings, None
+
+
 def _open() -> tuple[Settings, Engine]:
-    from memserver.engine import Engine  # here, so that the other commands start without the engine's libraries
+    from memserver.engine import Engine  # here, so that the other commands start without sqlite and FastAPI
 
     settings = _settings()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")

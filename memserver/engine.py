@@ -19,7 +19,7 @@ from memserver.errors import ConfigError, Conflict
 from memserver.fusers import FUSERS
 from memserver.methods import build
 from memserver.presenter import present
-from memserver.ranking import ordered
+from memserver.ranking import filled, ordered
 from memserver.rerankers import RERANKERS
 from memserver.retrievers import RETRIEVERS
 from memserver.store import SqliteStore
@@ -105,14 +105,22 @@ class Engine:
 
     def describe(self) -> dict[str, object]:
         """What this engine is, for /health and for the start-up log."""
+        settings = self._settings
+        lexical = not all(RETRIEVERS[leg.retriever].needs_vectors for leg in settings.legs)
         return {
             "version": version("memserver"),
-            "embedder": self._settings.embedder,
+            "mode": "hybrid" if lexical and self._needs_vectors else "lexical" if lexical else "vector",
+            "embedder": settings.embedder,
             "model": self._embedder.model,
             "dimension": self._embedder.dimension,
-            "legs": {f"{leg.retriever}/{leg.view}": leg.weight for leg in self._settings.legs},
-            "fuser": self._settings.fuser,
-            "rerankers": list(self._settings.rerankers),
+            "analyzer": settings.analyzer,
+            "index_dates": settings.index_dates,
+            "legs": {f"{leg.retriever}/{leg.view}": leg.weight for leg in settings.legs},
+            "fuser": settings.fuser,
+            "rerankers": list(settings.rerankers),
+            "content": settings.content,
+            "result_chars": settings.result_chars,
+            "result_chars_choice": settings.result_chars_choice,
             "schema": self._store.schema,
         }
 
@@ -128,7 +136,7 @@ class Engine:
             if known is None:
                 self._store.append(request, self._entries(request))
             elif known != request.digest:
-                raise Conflict("this request_id was used with another body: send new content under a new request_id")
+                raise Conflict
 
     def _entries(self, request: AddRequest) -> list[Entry]:
         with self._text_work:
@@ -141,13 +149,17 @@ class Engine:
     def _prepare(self, message: Message) -> _Prepared:
         timestamp = message.timestamp if self._settings.index_dates else None
         prefix = index_prefix(message.role, timestamp, message.text)
-        windows = self._embedder.windows(message.text, prefix) if message.text.strip() else []
+        windows = self._windows(message.text, prefix)
         return _Prepared(
             message=message,
             terms=Counter(self._stems(prefix + message.text)),
             windows=windows,
             texts=[prefix + message.text[start:end] for start, end in windows],
         )
+
+    def _windows(self, text: str, prefix: str) -> list[tuple[int, int]]:
+        """The embedder's windows that have more than blanks, which some embedders refuse."""
+        return [(start, end) for start, end in self._embedder.windows(text, prefix) if text[start:end].strip()]
 
     def _vectors(self, user_id: str, texts: Sequence[str]) -> dict[bytes, FloatArray]:
         """Vectors by text hash; a text that this user already has is not embedded again."""
@@ -165,9 +177,12 @@ class Engine:
             return []
         query = self._query(request)
         with self._users.current(request.user_id) as index:
-            ranked = self._rank(query, index, request.top_k)
+            head, ranked = index.head, self._rank(query, index, request.top_k)
         ranking = list(zip((ranked.entries[: request.top_k] + 1).tolist(), ranked.scores.tolist(), strict=False))
         messages = self._store.messages(request.user_id, [seq for seq, _ in ranking])
+        now = self._store.head(request.user_id)
+        if head is None or now is None or now.epoch != head.epoch:  # deleted meanwhile: the numbers may be new messages'
+            return []
         budget = self._settings.result_chars_choice if request.options else self._settings.result_chars
         return present(ranking, messages, self._settings.content, budget)
 
@@ -178,15 +193,15 @@ class Engine:
             for option in request.options:
                 terms.update(dict.fromkeys(self._stems(option), OPTION_WEIGHT))
             terms.update(self._stems(text))
-            windows = self._embedder.windows(text, "") if self._needs_vectors else []
+            windows = self._windows(text, "") if self._needs_vectors else []
         return Query(terms, self._batcher.embed([text[start:end] for start, end in windows], urgent=True))
 
     def _rank(self, query: Query, index: UserIndex, top_k: int) -> Ranked:
         depth = min(max(self._settings.depth, top_k), len(index.layout))
         lists = [(self._ranked(leg, query, index, depth), leg.weight) for leg in self._settings.legs]
-        ranked = ordered(self._fuser.fuse(lists, index.layout, depth), index.layout)
+        ranked = ordered(filled(self._fuser.fuse(lists, index.layout, depth), index.layout, top_k), index.layout)
         for reranker in self._rerankers:
-            ranked = reranker.rerank(ranked, index.layout)
+            ranked = ordered(reranker.rerank(ranked, index.layout), index.layout)
         return ranked
 
     def _ranked(self, leg: Leg, query: Query, index: UserIndex, depth: int) -> Ranked:

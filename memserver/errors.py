@@ -23,6 +23,11 @@ class Unauthorized(MemserverError):
 class Conflict(MemserverError):
     """The request id was used before with another body; nothing was written."""
 
+    def __init__(self) -> None:
+        super().__init__(
+            "nothing was written, this request_id was used before with another body: send new content under a new request_id"
+        )
+
 
 class BodyTooLarge(MemserverError):
     """The body is over the configured limit."""
@@ -42,6 +47,10 @@ class Unavailable(MemserverError):
 
 class EmbedderError(Unavailable):
     """The embedder failed or gave vectors that can't be used."""
+
+
+class EmbedderRefused(EmbedderError):
+    """The embedder works, but not for these texts; others of the same call may do."""
 
 
 class StoreError(Unavailable):

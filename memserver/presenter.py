@@ -1,16 +1,15 @@
 """Stored messages -> hits: what the answer model gets to read, within a length budget."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from memserver.text import day, label
+from memserver.text import day, label, moment
 from memserver.types import Hit, Image, Message, Part, StoredMessage
 
 ContentStyle = Literal["dated", "raw"]
 
 MAX_IMAGE_BYTES = 30 * 2**20
-"""Of all images of one response, as base64."""
+"""Of all images of one response, decoded: 40 MiB as base64."""
 
 
 def present(
@@ -18,9 +17,9 @@ def present(
 ) -> list[Hit]:
     """Hits for ``ranking``, (seq, score) best first.
 
-    ``budget``: characters of content in total, 0 for no limit. The first hit is always given; a later one that would pass the
-    budget is left out, so that shorter ones behind it still find room; so is one whose images would pass the 30 MiB that the
-    contract allows a response. A message deleted meanwhile is left out too.
+    ``budget``: characters of content in total, 0 for no limit. The first hit is always given whatever its length; a later one
+    that would pass the budget is left out, so that shorter ones behind it still find room; so is one whose images would pass
+    the 30 MiB that the contract allows a response. A message deleted meanwhile is left out too.
     """
     hits: list[Hit] = []
     length = image_bytes = 0
@@ -30,7 +29,7 @@ def present(
             continue
         content = _content(stored.message, style)
         size, image_size = _sizes(content)
-        if hits and ((budget and length + size > budget) or image_bytes + image_size > MAX_IMAGE_BYTES):
+        if (hits and budget and length + size > budget) or image_bytes + image_size > MAX_IMAGE_BYTES:
             continue
         length += size
         image_bytes += image_size
@@ -53,15 +52,13 @@ def _front(message: Message) -> str:
 
 
 def _sizes(content: str | tuple[Part, ...]) -> tuple[int, int]:
-    """Characters of text, and bytes of images as base64."""
+    """Characters of text, and bytes of images."""
     if isinstance(content, str):
         return len(content), 0
     texts = sum(len(part) for part in content if isinstance(part, str))
-    return texts, sum(-(-len(part.data) // 3) * 4 for part in content if isinstance(part, Image))
+    return texts, sum(len(part.data) for part in content if isinstance(part, Image))
 
 
 def _created_at(timestamp: int | None) -> str | None:
-    if day(timestamp) is None or timestamp is None:
-        return None
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=timestamp)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    found = moment(timestamp)
+    return found.isoformat(timespec="milliseconds").replace("+00:00", "Z") if found else None

@@ -21,6 +21,18 @@ def ordered(ranked: Ranked, layout: Layout) -> Ranked:
     return Ranked(ranked.entries[order], ranked.scores[order])
 
 
+def filled(ranked: Ranked, layout: Layout, wanted: int) -> Ranked:
+    """``ranked`` with the newest of the other messages behind it, at score 0, up to ``wanted`` in all.
+
+    What no leg found may still help, and costs nothing where a slot would stay empty.
+    """
+    missing = min(wanted, len(layout)) - len(ranked)
+    if missing <= 0:
+        return ranked
+    others = np.setdiff1d(np.arange(len(layout), dtype=np.int32), ranked.entries)[-missing:]
+    return Ranked(np.concatenate([ranked.entries, others]), np.concatenate([ranked.scores, np.zeros(len(others))]))
+
+
 def dense_ranks(scores: ScoreArray) -> ScoreArray:
     """Ranks 1, 2, 3, ... of descending ``scores``; equal scores share a rank, so ties need no arbitrary order."""
     if not len(scores):

@@ -78,9 +78,10 @@ class SqliteStore:
             return _find_request(db, user_id, request_id)
 
     def known_vectors(self, user_id: str, text_hashes: Sequence[bytes]) -> dict[bytes, FloatArray]:
-        sql = "SELECT text_hash, vector FROM chunks WHERE user_id = ? AND text_hash IN ({})"
+        sql = "SELECT vector FROM chunks WHERE user_id = ? AND text_hash = ? LIMIT 1"  # a text may be stored a thousand times
         with self._reading() as db:
-            stored = dict(_select_in(db, sql, user_id, text_hashes))
+            found = {text_hash: db.execute(sql, (user_id, text_hash)).fetchone() for text_hash in text_hashes}
+        stored = {text_hash: row[0] for text_hash, row in found.items() if row}
         return dict(zip(stored, self._vectors(list(stored.values())), strict=True))
 
     def append(self, request: AddRequest, entries: Sequence[Entry]) -> bool:
@@ -91,7 +92,7 @@ class SqliteStore:
             stored = _find_request(db, user_id, request.request_id)
             if stored is not None:
                 if stored != request.digest:
-                    raise Conflict("request_id was used before with another body, nothing was written: send a new request_id")
+                    raise Conflict
                 return False
             head = _head(db, user_id)
             db.execute(

@@ -42,7 +42,10 @@ _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _MIXED = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
 _NOT_ASCII_WORD = re.compile(r"[^a-z0-9_\s/.-]")
 _MARKS = re.compile("[\u0300-\u036f]")
-_LABEL = re.compile(r"\s*+[^\W\d_][\w.'’-]{0,30}(?: [\w.'’-]{1,30}){0,2}(?::\s|：)")
+_NAME = r"[^\W\d_a-z][\w.'’-]{0,30}"
+_LABEL = re.compile(
+    rf"\s*+(?:(?:user|assistant|system|human|ai|source|document):\s|{_NAME}(?: {_NAME}){{0,2}}:\s|[^\W\d_]{{1,12}}：)"
+)
 
 _STOP = frozenset(
     # English function words (after Snowball's list): without them MRR on LoCoMo turns drops by five points.
@@ -118,18 +121,24 @@ ANALYZER_VERSION = 1
 """Terms are stored: one that changes what an analyzer makes of a text must count this up, and old stores are refused."""
 
 
-def day(timestamp: int | None) -> date | None:
-    """The UTC date of ``timestamp`` (Unix ms); None where there is none or the calendar ends (before year 1, beyond 9999)."""
+def moment(timestamp: int | None) -> datetime | None:
+    """``timestamp`` (Unix ms) in UTC; None where there is none or the calendar ends (before year 1, beyond 9999)."""
     if timestamp is None:
         return None
     try:
-        return (_EPOCH + timedelta(milliseconds=timestamp)).date()
+        return _EPOCH + timedelta(milliseconds=timestamp)
     except OverflowError:
         return None
 
 
+def day(timestamp: int | None) -> date | None:
+    """The UTC date of ``timestamp``, None as above."""
+    found = moment(timestamp)
+    return found.date() if found else None
+
+
 def has_label(text: str) -> bool:
-    """Whether ``text`` begins with a label of at most three words: ``Caroline: ``, ``source: ``, ``医生：``."""
+    """Whether ``text`` begins with a label: a role or kind (``user: ``), up to three capitalised words, or ``医生：``."""
     return _LABEL.match(text) is not None
 
 

@@ -194,6 +194,32 @@ def test_a_failing_batch_fails_its_requests_and_no_others() -> None:
         assert batcher.embed(["after"]).shape == (1, 32)
 
 
+def test_a_text_that_is_refused_fails_its_own_request_and_not_those_of_the_same_batch() -> None:
+    embedder = Gated()
+    with batching(embedder) as (batcher, callers):
+        held(embedder, batcher, callers)
+        texts = ["bad", "one", "two", "three"]
+        futures = [callers.submit(batcher.embed, [text]) for text in texts]
+        until(lambda: batcher.waiting == len(texts) == BATCH)
+        embedder.gate.set()
+        assert [future.exception() is None for future in futures] == [False, True, True, True]
+
+
+def test_an_embedder_that_is_out_of_reach_is_not_asked_again_for_each_request() -> None:
+    def out_of_reach(_: FloatArray) -> FloatArray:
+        raise EmbedderError("no answer")
+
+    embedder = Gated(spoil=lambda vectors: vectors)
+    with batching(embedder) as (batcher, callers):
+        held(embedder, batcher, callers)
+        embedder.spoil = out_of_reach
+        futures = [callers.submit(batcher.embed, [text]) for text in ("one", "two", "three")]
+        until(lambda: batcher.waiting == 3)
+        embedder.gate.set()
+        assert all(isinstance(future.exception(), EmbedderError) for future in futures)
+    assert len(embedder.calls) == 1 + 1
+
+
 def test_the_remaining_texts_of_a_failed_request_are_dropped() -> None:
     embedder = Gated()
     with batching(embedder) as (batcher, _):

@@ -77,6 +77,13 @@ def test_vectors_of_other_weights_are_not_taken(cached: CachedEmbedder, tmp_path
     assert other.asked == ["a"]
 
 
+def test_texts_and_estimated_tokens_are_counted_cached_or_not(cached: CachedEmbedder) -> None:
+    cached.embed(["12345678", "1234"])
+    cached.embed(["12345678", "日本語"])
+    assert cached.texts == 4
+    assert cached.tokens == (8 + 4 + 8 + 3 * 3) // 4  # four bytes of UTF-8 a token
+
+
 def test_threads_share_it(cached: CachedEmbedder) -> None:
     texts = [f"text {number % 20}" for number in range(80)]
     with ThreadPoolExecutor(8) as pool:

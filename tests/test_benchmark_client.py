@@ -11,7 +11,7 @@ from time import sleep
 import pytest
 import uvicorn
 
-from benchmark.client import MODES, HttpMemory, Mode, in_process, running
+from benchmark.client import HttpMemory, Mode, in_mode, in_process, mode_of, running
 from benchmark.data import load_cases
 from benchmark.errors import BenchError
 from benchmark.play import play
@@ -46,20 +46,21 @@ def served(data_dir: Path) -> Iterator[str]:
 def test_a_running_server_and_the_engine_rank_alike(tmp_path: Path) -> None:
     cases = load_cases(TINY)
     with in_process(Mode.HYBRID, HASHING, tmp_path) as memory:
-        expected = [play(case, memory) for case in cases]
+        expected = [play(case, memory).turns for case in cases]
     with served(tmp_path / "data") as url, running(url, KEY) as server:
-        assert [play(case, server) for case in cases] == expected
+        assert [play(case, server).turns for case in cases] == expected
 
 
 def test_a_server_that_met_the_case_before_ranks_it_the_same(tmp_path: Path) -> None:
     case = load_cases(TINY)[1]
     with served(tmp_path) as url, running(url, KEY) as server:
-        assert play(case, server) == play(case, server)
+        assert play(case, server).turns == play(case, server).turns
 
 
 def test_a_running_server_says_what_it_is(tmp_path: Path) -> None:
     with served(tmp_path) as url, running(url, KEY) as server:
         assert server.describe()["embedder"] == "hashing"
+        assert server.usage() == {}
 
 
 def test_a_refused_request_stops_with_the_servers_reason(tmp_path: Path) -> None:
@@ -100,17 +101,60 @@ def test_another_kind_of_server_is_said_to_be_one(answer: bytes, message: str) -
         thread.join()
 
 
-def test_modes_take_their_legs_and_weights_from_the_default() -> None:
+def test_a_mode_keeps_the_legs_of_its_kind_with_their_weights() -> None:
+    mixed = {"legs": "bm25_prefix/chunk=0.4, vectors/chunk=0.6, bm25/session=1"}
+    assert in_mode(Mode.BM25, mixed) == {"embedder": "none", "legs": "bm25_prefix/chunk=0.4, bm25/session=1"}
+    assert in_mode(Mode.VECTOR, mixed) == {"legs": "vectors/chunk=0.6"}
+    assert in_mode(Mode.HYBRID, mixed) == mixed
+
+
+def test_without_legs_given_a_mode_keeps_those_of_the_default() -> None:
     lexical = tuple(leg for leg in Settings().legs if leg.retriever == "bm25")
-    assert load_settings({}, MODES[Mode.BM25]).legs == lexical
-    assert {leg.retriever for leg in load_settings({}, MODES[Mode.VECTOR]).legs} == {"vectors"}
-    assert load_settings({}, MODES[Mode.HYBRID]) == load_settings({}, {})
+    assert load_settings({}, in_mode(Mode.BM25, {})).legs == lexical
+
+
+def test_a_mode_of_which_no_leg_is_left_is_refused() -> None:
+    with pytest.raises(BenchError, match="--mode vector: no such leg"):
+        in_mode(Mode.VECTOR, {"legs": "bm25/chunk=1"})
+
+
+@pytest.mark.parametrize(
+    ("legs", "mode"),
+    [
+        ({"bm25/chunk": 1, "rank_bm25/session": 1}, Mode.BM25),
+        ({"vectors/chunk": 1}, Mode.VECTOR),
+        ({"bm25/chunk": 1, "vectors/chunk": 1}, Mode.HYBRID),
+    ],
+)
+def test_the_mode_of_a_product_is_told_by_its_legs(legs: dict[str, float], mode: Mode) -> None:
+    assert mode_of({"legs": legs}) is mode
 
 
 def test_the_environment_does_not_change_what_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMSERVER_FUSER", "rrf")
     with in_process(Mode.BM25, {}, tmp_path) as memory:
         assert memory.describe()["fuser"] == Settings().fuser
+
+
+def test_the_engine_tells_the_settings_that_change_figures_and_no_others(tmp_path: Path) -> None:
+    with in_process(Mode.HYBRID, {**HASHING, "api_keys": "secret", "depth": 7}, tmp_path) as memory:
+        description = memory.describe()
+    settings = description["settings"]
+    assert isinstance(settings, dict)
+    assert (settings["depth"], settings["embedder"]) == ("7", "hashing")
+    assert settings.keys().isdisjoint({"api_keys", "data_dir", "port"})
+    assert description["fingerprint"] == "hashing-1-256"
+
+
+def test_what_was_embedded_and_what_is_kept_is_counted(tmp_path: Path) -> None:
+    case = load_cases(TINY)[0]
+    for _ in ("cold", "warm cache"):
+        with in_process(Mode.HYBRID, HASHING, tmp_path) as memory:
+            play(case, memory)
+            usage = memory.usage()
+        assert usage["embedded_texts"] == 2 + 2 + 2 + 1  # the messages of three sessions, a blank one left out, and the question
+        assert usage["index_bytes"] > 0
+        assert usage["database_bytes"] > 0
 
 
 def test_a_setting_given_wins_over_the_modes(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmark.data import Turn, load_cases
+from benchmark.data import Turn, download, load_cases, statistics
 from benchmark.errors import BenchError
 
 TINY = Path(__file__).parent / "longmemeval_tiny.json"
@@ -29,6 +29,52 @@ def test_a_session_has_its_date_in_milliseconds_utc_and_its_texts_unchanged() ->
     session = load_cases(TINY)[0].sessions[1]
     assert session.timestamp == datetime(2023, 5, 21, 10, 0, tzinfo=UTC).timestamp() * 1000
     assert session.turns[1] == Turn("assistant", " ")
+
+
+def test_what_answers_the_question_is_read_for_the_bench_alone() -> None:
+    case = load_cases(TINY)[1]
+    assert case.evidence == {(0, 0), (2, 0)}  # session and turn, has_answer true
+    assert case.answer == "SECRET-ANSWER three"
+    assert "SECRET" not in repr(case)
+
+
+def test_a_file_without_marks_and_answers_reads_too(tmp_path: Path) -> None:
+    items = json.loads(TINY.read_text())
+    del items[0]["answer"], items[0]["haystack_sessions"][1][0]["has_answer"]
+    case = load_cases(_written(tmp_path, items))[0]
+    assert (case.evidence, case.answer) == (frozenset(), "")
+
+
+def test_the_corpus_is_counted() -> None:
+    found = statistics(load_cases(TINY)[:1])
+    texts = [turn["content"] for session in json.loads(TINY.read_text())[0]["haystack_sessions"] for turn in session]
+    assert found == {"questions": 1, "sessions": 3, "messages": 2 + 3 + 2, "characters": len("".join(texts))}
+
+
+def test_a_file_that_is_there_is_not_fetched() -> None:
+    download(TINY)
+
+
+def test_a_file_that_the_data_set_does_not_have_is_not_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match=r"no file of .* has that name; there are longmemeval_s_cleaned\.json"):
+        download(tmp_path / "longmemeval.json")
+
+
+def test_where_the_hub_cannot_be_reached_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(*_: object, **__: object) -> None:
+        raise OSError("no network")
+
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", unreachable)
+    with pytest.raises(BenchError, match=r"(?s)can't be fetched .*\(OSError\).*hf download .*copy the file to"):
+        download(tmp_path / "longmemeval_s_cleaned.json")
+
+
+def test_a_file_is_fetched_into_the_folder_where_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", lambda *args, **options: asked.extend([args, options]))
+    download(tmp_path / "longmemeval_oracle.json")
+    names = ("xiaowu0162/longmemeval-cleaned", "longmemeval_oracle.json")
+    assert asked == [names, {"repo_type": "dataset", "local_dir": tmp_path}]
 
 
 def test_a_gzipped_file_reads_the_same(tmp_path: Path) -> None:

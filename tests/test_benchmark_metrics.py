@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmark.metrics import first_rank, ndcg_at_k, ndcg_lme, recall_all_at_k, recall_any_at_k, reciprocal_rank
+from benchmark.metrics import (
+    first_rank,
+    gold_ranks,
+    ndcg_at_k,
+    ndcg_lme,
+    recall_all_at_k,
+    recall_any_at_k,
+    recall_at_k,
+    reciprocal_rank,
+)
 
 RANKED = ["a", "b", "c", "d", "e", "f"]
 
@@ -27,6 +36,16 @@ def test_recall_all_is_one_from_the_rank_of_the_last_gold_id(k: int, expected: f
 
 def test_recall_all_is_zero_when_one_gold_id_was_never_found() -> None:
     assert recall_all_at_k(RANKED, {"a", "missing"}, 10) == 0
+
+
+@pytest.mark.parametrize(("k", "expected"), [(1, 0 / 3), (2, 1 / 3), (5, 2 / 3), (10, 2 / 3)])
+def test_recall_is_the_share_of_gold_ids_found(k: int, expected: float) -> None:
+    assert recall_at_k(RANKED, {"b", "e", "missing"}, k) == expected
+
+
+def test_gold_ranks_are_those_of_the_gold_ids_that_were_found() -> None:
+    assert gold_ranks(RANKED, {"e", "missing", "b"}) == [2, 5]
+    assert gold_ranks([(0, 1), (2, 0)], {(2, 0)}) == [2]
 
 
 @pytest.mark.parametrize(("gold", "expected"), [({"a"}, 1 / 1), ({"c", "f"}, 1 / 3), ({"missing"}, 0)])
@@ -68,7 +87,7 @@ def test_ndcg_of_the_data_set_leaves_rank_two_undiscounted(gold: set[str], k: in
     assert ndcg_lme(RANKED, gold, k) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("metric", [recall_any_at_k, recall_all_at_k, ndcg_at_k, ndcg_lme])
+@pytest.mark.parametrize("metric", [recall_any_at_k, recall_all_at_k, recall_at_k, ndcg_at_k, ndcg_lme])
 def test_an_empty_gold_set_is_refused(metric: object) -> None:
     assert callable(metric)
     with pytest.raises(ValueError, match="no gold id"):
@@ -77,13 +96,14 @@ def test_an_empty_gold_set_is_refused(metric: object) -> None:
 
 @given(rankings, golds, depths)
 def test_every_metric_lies_within_zero_and_one(ranked: list[str], gold: set[str], k: int) -> None:
-    values = [metric(ranked, gold, k) for metric in (recall_any_at_k, recall_all_at_k, ndcg_at_k, ndcg_lme)]
+    values = [metric(ranked, gold, k) for metric in (recall_any_at_k, recall_all_at_k, recall_at_k, ndcg_at_k, ndcg_lme)]
     assert all(0 <= value <= 1 + 1e-12 for value in [*values, reciprocal_rank(ranked, gold)])
 
 
 @given(rankings, golds, depths)
 def test_finding_all_within_k_is_finding_any_unless_gold_is_larger(ranked: list[str], gold: set[str], k: int) -> None:
-    assert recall_all_at_k(ranked, gold, k) <= recall_any_at_k(ranked, gold, k) <= recall_any_at_k(ranked, gold, k + 1)
+    found_all, share, found_any = (metric(ranked, gold, k) for metric in (recall_all_at_k, recall_at_k, recall_any_at_k))
+    assert found_all <= share <= found_any <= recall_any_at_k(ranked, gold, k + 1)
 
 
 @given(st.sets(st.sampled_from(RANKED), min_size=1), depths)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from benchmark.data import Case, Session, Turn, load_cases
 from benchmark.errors import BenchError
-from benchmark.play import play, rank_sessions
+from benchmark.play import PLATFORM, Style, play, rank_sessions
 from memserver.engine import hit_id
 from memserver.types import Hit
 
@@ -37,15 +37,18 @@ class Recorder:
             for add in self.adds
             for position, _ in enumerate(message for message in add["messages"] if message["content"].strip())
         ]
-        return [Hit(id, "", 1 / rank) for rank, id in enumerate(reversed(ids), 1)]
+        return [Hit(id, f"text {rank}", 1 / rank) for rank, id in enumerate(reversed(ids), 1)]
 
     def describe(self) -> Mapping[str, object]:
         return {}
 
 
-def played(case: Case, seed: int = 0) -> Recorder:
+DOCUMENTS = Style(documents=True, top_k=20)
+
+
+def played(case: Case, seed: int = 0, style: Style = PLATFORM) -> Recorder:
     recorder = Recorder()
-    play(case, recorder, seed)
+    play(case, recorder, seed, style)
     return recorder
 
 
@@ -56,6 +59,8 @@ def renamed(case: Case) -> Case:
         id=f"renamed {case.id}",
         sessions=tuple(dataclasses.replace(session, id=f"s{place}") for place, session in enumerate(case.sessions)),
         gold=frozenset(f"s{place}" for place, session in enumerate(case.sessions) if session.id in case.gold),
+        answer="another answer",
+        evidence=frozenset(),
     )
 
 
@@ -83,10 +88,23 @@ def test_no_id_no_answer_and_no_label_of_the_data_set_is_sent() -> None:
     assert [secret for secret in sorted(secrets) if secret in sent] == []
 
 
+@pytest.mark.parametrize("style", [PLATFORM, DOCUMENTS])
 @pytest.mark.parametrize("case", load_cases(TINY), ids=lambda case: case.id)
-def test_renaming_every_id_of_the_data_set_changes_nothing_that_is_sent(case: Case) -> None:
-    before, after = played(case), played(renamed(case))
+def test_other_ids_and_answers_in_the_data_set_change_nothing_that_is_sent(case: Case, style: Style) -> None:
+    before, after = played(case, style=style), played(renamed(case), style=style)
     assert (before.adds, before.searches) == (after.adds, after.searches)
+
+
+def test_a_session_as_a_document_is_one_undated_message_of_labelled_lines() -> None:
+    recorder = played(load_cases(TINY)[1], style=DOCUMENTS)
+    assert [len(add["messages"]) for add in recorder.adds] == [1, 1, 1, 1]
+    assert recorder.adds[1]["messages"] == [
+        {
+            "role": "user",
+            "content": "user: My printer shows error E-217.\nassistant: Take the cartridge out and put it back in.",
+        }
+    ]
+    assert recorder.searches[0]["top_k"] == 20
 
 
 def test_timestamps_are_the_dates_of_the_sessions_in_milliseconds() -> None:
@@ -120,7 +138,22 @@ def test_names_follow_the_seed_the_place_and_what_is_played() -> None:
 
 
 def test_hits_are_told_apart_by_their_ids_blank_turns_left_out() -> None:
-    assert play(load_cases(TINY)[0], Recorder()) == ["chat_2", "answer_bread", "chat_1"]
+    found = play(load_cases(TINY)[0], Recorder())
+    assert found.ranked == ("chat_2", "answer_bread", "chat_1")
+    assert found.turns == ((2, 1), (2, 0), (1, 2), (1, 0), (0, 1), (0, 0))  # of session 1, turn 1 is blank
+    assert found.contents[:2] == ("text 1", "text 2")
+    assert len(found.add_ms) == 3
+
+
+def test_turns_are_counted_across_the_adds_of_a_session() -> None:
+    turns = tuple(Turn("user", f"turn {number}" if number != 3 else " ") for number in range(22))
+    found = play(Case(0, "q", "t", "?", (Session("a", 0, turns),), frozenset({"a"})), Recorder())
+    assert found.turns == tuple((0, number) for number in reversed(range(22)) if number != 3)
+
+
+def test_hits_that_are_documents_are_no_turns() -> None:
+    found = play(load_cases(TINY)[0], Recorder(), style=DOCUMENTS)
+    assert (found.ranked, found.turns) == (("chat_2", "answer_bread", "chat_1"), ())
 
 
 def test_a_hit_that_was_never_added_is_an_error() -> None:

@@ -99,7 +99,7 @@ def missing(data: Path, acknowledged: list[Body], leg: str) -> list[str]:
         engine.close()
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", ["1", "4"])
 def test_concurrent_adds_and_searches_all_succeed_and_stay_apart(serve: Serve, tmp_path: Path, workers: str) -> None:
     bodies = adds()
     with traffic(serve(WORKERS=workers)) as seen, ThreadPoolExecutor(64) as adding, ThreadPoolExecutor(32) as searching:

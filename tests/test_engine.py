@@ -182,6 +182,21 @@ def test_hits_are_ordered_by_score_then_id_and_top_k_is_filled(start: Open) -> N
     assert search(engine, "same words", top_k=0) == []
 
 
+@pytest.mark.parametrize("query", ["apple", "who are you?", "完全不同的语言"])
+def test_top_k_is_filled_although_no_word_matches(start: Open, query: str) -> None:
+    engine = start(embedder="none", legs="bm25/chunk=1")
+    engine.add(add("one apple", "two pears", "three plums", "four"))
+    assert len(search(engine, query)) == 4
+    assert len(search(engine, query, top_k=3)) == 3
+
+
+def test_windows_of_blanks_are_not_embedded(start: Open) -> None:
+    spy = Spy()
+    start(spy).add(add("user: a" + " " * 6_000 + "b"))
+    assert spy.seen
+    assert all(text.strip() for text in spy.seen)
+
+
 def test_ids_are_those_that_hit_id_documents_and_tell_nothing(start: Open) -> None:
     engine = start()
     engine.add(add("one", "two", request="r9"))
@@ -220,7 +235,7 @@ def test_a_neighbouring_message_brings_an_answer_that_names_nothing(start: Open)
 def test_a_choice_question_gets_the_smaller_budget_and_its_options_weigh_less_than_the_query(start: Open) -> None:
     engine = start(result_chars=400, result_chars_choice=100, legs="bm25/chunk=1")
     engine.add(add(*[f"lunch was {dish} {'x' * 60}" for dish in ("soup", "rice", "bread")], "we met at the harbour"))
-    assert len(search(engine, "lunch")) == 3
+    assert len(search(engine, "lunch")) == 4
     chosen = search(engine, "where did we meet, harbour?", options=("A. soup", "B. rice"))
     assert chosen[0].content == "user: we met at the harbour"
     assert sum(len(str(hit.content)) for hit in chosen) <= 100
@@ -271,8 +286,8 @@ def test_a_vector_leg_without_an_embedder_is_refused(start: Open) -> None:
 def test_without_an_embedder_the_lexical_legs_serve(start: Open) -> None:
     engine = start(embedder="none", legs="bm25/chunk=1")
     engine.add(add("one apple", "two pears"))
-    assert contents(search(engine, "pears")) == ["user: two pears"]
-    assert engine.describe()["dimension"] == 0
+    assert contents(search(engine, "pears", top_k=1)) == ["user: two pears"]
+    assert (engine.describe()["dimension"], engine.describe()["mode"]) == (0, "lexical")
 
 
 def test_chinese_text_is_found_by_its_bigrams(start: Open) -> None:

@@ -7,8 +7,12 @@ import pytest
 from pydantic import SecretStr
 
 from memserver.config import Leg, Settings
+from memserver.embedders import EMBEDDERS
 from memserver.errors import ConfigError
+from memserver.fusers import FUSERS
 from memserver.methods import REGISTRIES, Registry, build, load_settings, variables
+from memserver.rerankers import RERANKERS
+from memserver.retrievers import RETRIEVERS
 
 
 @dataclass(frozen=True)
@@ -170,3 +174,23 @@ def test_each_method_has_one_name() -> None:
 
 def test_the_defaults_are_registered_methods() -> None:
     assert load_settings({}).embedder == "minilm"
+
+
+@pytest.mark.parametrize(
+    ("registry", "name", "options"),
+    [
+        (FUSERS, "rrf", {"k": -1.0}),
+        (FUSERS, "rrf", {"agreement": -0.1}),
+        (FUSERS, "rrf_scored", {"k": -1.0}),
+        (RERANKERS, "sessions", {"per_session": -1}),
+        (RETRIEVERS, "bm25", {"k1": -1.0}),
+        (RETRIEVERS, "bm25", {"b": 1.5}),
+        (RETRIEVERS, "bm25_prefix", {"b": -0.5}),
+        (RETRIEVERS, "bm25_prefix", {"prefix": -0.5}),
+        (RETRIEVERS, "rank_bm25", {"b": 2.0}),
+        (EMBEDDERS, "minilm", {"batch_size": 0}),
+    ],
+)
+def test_a_tunable_out_of_its_range_is_refused(registry: Registry, name: str, options: dict[str, float]) -> None:
+    with pytest.raises(ConfigError, match=f"MEMSERVER_{name.upper()}"):
+        build(registry, name, {name: options})

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memserver.ranking import best, dense_ranks, min_max, ordered
+from memserver.ranking import best, dense_ranks, filled, min_max, ordered
 from tests.indexes import by_position, layout, ranked, rows
 
 
@@ -22,6 +22,13 @@ def test_min_max_maps_the_worst_to_zero_and_the_best_to_one() -> None:
     assert min_max(np.array([4.0, 3.0, 2.0])).tolist() == [1.0, 0.5, 0.0]
     assert min_max(np.array([2.0, 2.0])).tolist() == [1.0, 1.0]
     assert min_max(np.array([])).tolist() == []
+
+
+def test_slots_that_would_stay_empty_are_filled_with_the_newest_other_messages() -> None:
+    five = layout(rows(*[("s", "text")] * 5))
+    assert by_position(filled(ranked({3: 0.7, 1: 0.5}), five, 4)) == {3: 0.7, 1: 0.5, 2: 0.0, 4: 0.0}
+    assert filled(ranked({3: 0.7, 1: 0.5}), five, 100).entries.tolist() == [3, 1, 0, 2, 4]
+    assert filled(ranked({3: 0.7, 1: 0.5}), five, 1).entries.tolist() == [3, 1]
 
 
 def test_equal_scores_are_ordered_by_id() -> None:

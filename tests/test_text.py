@@ -66,12 +66,28 @@ def test_hostile_runs_are_cut_into_bounded_terms(run: str) -> None:
     assert all(len(term) <= MAX_TERM for term in stems(run * 300_000))
 
 
-@pytest.mark.parametrize("text", ["user: hi", "Caroline: hi", "source: x", "Dr. Anna Smith: hi", "医生：你好", "  user: hi"])
+@pytest.mark.parametrize(
+    "text", ["user: hi", "Caroline: hi", "source: x", "Dr. Anna Smith: hi", "医生：你好", "  user: hi", "李雷: 你好", "Zoë: hi"]
+)
 def test_a_label_is_seen(text: str) -> None:
     assert has_label(text)
 
 
-@pytest.mark.parametrize("text", ["hi", "http://x.org", "12:30 is fine", "one two three four: x", "a:b", ": x", ""])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hi",
+        "http://x.org",
+        "12:30 is fine",
+        "one two three four: x",
+        "a:b",
+        ": x",
+        "",
+        "so I said: hi",
+        "Note that: this",
+        "https: x",
+    ],
+)
 def test_no_label_is_seen(text: str) -> None:
     assert not has_label(text)
 

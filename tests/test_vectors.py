@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from memserver.retrievers.vectors import Vectors
+from memserver.types import FloatArray
 from memserver.views import VIEWS
 from tests.indexes import by_position, layout, query, row
 
@@ -38,14 +39,20 @@ def test_the_depth_counts_messages_although_a_long_one_fills_the_first_places() 
     assert index.search(query(vectors=[EAST]), VIEWS["chunk"](), layout(stored), 2).entries.tolist() == [0, 1]
 
 
-@given(arrays(np.float32, (12, 8), elements=st.floats(-1, 1, width=32)), st.integers(1, 12))
-def test_the_ranking_is_that_of_all_inner_products(vectors: np.ndarray, depth: int) -> None:
+@given(
+    arrays(np.float32, (24, 4), elements=st.floats(-1, 1, width=32)),
+    st.lists(st.integers(0, 5), min_size=24, max_size=24),
+    st.integers(1, 3),
+    st.integers(1, 6),
+)
+def test_the_ranking_is_that_of_all_inner_products(vectors: FloatArray, owners: list[int], windows: int, depth: int) -> None:
     held = vectors.astype(np.float16).astype(np.float32)
-    stored = [row(seq, "", vectors=[vector.tolist()]) for seq, vector in enumerate(held, 1)]
+    queries = held[:windows]
+    of_message = [held[[i for i, owner in enumerate(owners) if owner == message]] for message in range(6)]
+    stored = [row(seq, "", vectors=mine.tolist()) for seq, mine in enumerate(of_message, 1)]
     index = Vectors()
     for one in stored:
         index.add([one])
-    found = by_position(index.search(query(vectors=[held[0].tolist()]), VIEWS["chunk"](), layout(stored), depth))
-    products = held @ held[0]
-    kept = sorted(products, reverse=True)[:depth]
-    assert sorted(found.values(), reverse=True)[:depth] == pytest.approx(kept, abs=1e-4)
+    found = index.search(query(vectors=queries.tolist()), VIEWS["chunk"](), layout(stored), depth)
+    expected = sorted((float((mine @ queries.T).max()) for mine in of_message if len(mine)), reverse=True)
+    assert found.scores.tolist()[:depth] == pytest.approx(expected[:depth], abs=1e-4)

@@ -9,7 +9,7 @@ from threading import Condition, Event, Lock, Thread
 
 import numpy as np
 
-from memserver.errors import EmbedderError
+from memserver.errors import EmbedderError, EmbedderRefused
 from memserver.types import Embedder, FloatArray
 
 LOOKAHEAD = 8  # batches sorted by length together: texts of one length waste no padding
@@ -113,19 +113,27 @@ class Batcher:
 
     def _run(self) -> None:
         while batch := self._next():
-            try:
-                texts = list(dict.fromkeys(item.text for item in batch))
-                vectors = dict(zip(texts, self._checked(texts), strict=True))
-            except Exception as error:
-                # Only our own errors are known to carry no content.
-                reason = str(error) if isinstance(error, EmbedderError) else f"the embedder failed with {type(error).__name__}"
-                with self._lock:
-                    for request in {item.request for item in batch}:
-                        self._fail(request, reason)
-            else:
-                with self._lock:
-                    for item in batch:
-                        self._deliver(item, vectors[item.text])
+            self._embed(batch)
+
+    def _embed(self, batch: list[_Item]) -> None:
+        texts = list(dict.fromkeys(item.text for item in batch))
+        try:
+            vectors = dict(zip(texts, self._checked(texts), strict=True))
+        except Exception as error:
+            requests = list(dict.fromkeys(item.request for item in batch))
+            if len(requests) > 1 and (isinstance(error, EmbedderRefused) or not isinstance(error, EmbedderError)):
+                for request in requests:  # a text that is refused must fail its own request alone
+                    self._embed([item for item in batch if item.request is request])
+                return
+            # Only our own errors are known to carry no content.
+            reason = str(error) if isinstance(error, EmbedderError) else f"the embedder failed with {type(error).__name__}"
+            with self._lock:
+                for request in requests:
+                    self._fail(request, reason)
+        else:
+            with self._lock:
+                for item in batch:
+                    self._deliver(item, vectors[item.text])
 
     def _next(self) -> list[_Item]:
         """The next batch, empty at the end."""
@@ -147,10 +155,10 @@ class Batcher:
         vectors = self._embedder.embed(texts)
         expected = (len(texts), self._embedder.dimension)
         if vectors.shape != expected:
-            raise EmbedderError(f"the embedder gave an array of shape {vectors.shape} instead of {expected}; check the model")
+            raise EmbedderRefused(f"the embedder gave an array of shape {vectors.shape} instead of {expected}; check the model")
         norms = np.linalg.norm(vectors, axis=1)
         if vectors.size and not (abs(norms - 1) <= NORM_TOLERANCE).all():  # false for NaN, too
-            raise EmbedderError("the embedder gave vectors that are not of unit length; check the model")
+            raise EmbedderRefused("the embedder gave vectors that are not of unit length; check the model")
         return vectors
 
     def _deliver(self, item: _Item, vector: FloatArray) -> None:

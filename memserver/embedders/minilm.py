@@ -69,8 +69,8 @@ class MiniLM:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the weights, hex."""
-        return self._ready.fingerprint
+        """SHA-256 of the weights, hex; and the ``head``, which makes other vectors of the same texts."""
+        return self._ready.fingerprint + (f" head {self.head}" if self.head else "")
 
     @property
     def max_tokens(self) -> int:

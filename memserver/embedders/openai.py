@@ -15,12 +15,13 @@ import httpx
 import numpy as np
 
 from memserver.embedders.windows import characters, windows
-from memserver.errors import ConfigError, EmbedderError
+from memserver.errors import ConfigError, EmbedderError, EmbedderRefused
 from memserver.types import FloatArray
 
 OVERLAP = 200  # characters
 LONGEST_WAIT = 60.0  # seconds
 RETRIED = frozenset({408, 409, 425, 429})  # and all of 5xx
+REFUSED = {400, 413, 422}  # the texts' fault, so another call may succeed
 ADVICE = {
     400: "check model, dimensions and batch_size",
     401: "check the API key",
@@ -137,9 +138,10 @@ class OpenAI:
 def retrying(post: Callable[[], httpx.Response], attempts: int) -> httpx.Response:
     """The first successful response. Network errors, 408, 409, 425, 429 and 5xx are tried again, the rest fails at once.
 
-    Raises ``EmbedderError`` with the status and advice only: an answer's body may repeat the texts, an error's cause the key.
+    Raises ``EmbedderError``, ``EmbedderRefused`` if the texts are at fault, with the status and advice only: an answer's body
+    may repeat the texts, an error's cause the key.
     """
-    failure = ""
+    failure, refused = "", False
     for attempt in range(1, attempts + 1):
         retry_after = ""
         try:
@@ -151,12 +153,13 @@ def retrying(post: Callable[[], httpx.Response], attempts: int) -> httpx.Respons
                 return response
             status = response.status_code
             failure = f"openai: the endpoint answered {status}; {ADVICE.get(status, 'try again later, or check base_url')}"
+            refused = status in REFUSED
             if status not in RETRIED and status < 500:
                 break
             retry_after = response.headers.get("Retry-After", "")
         if attempt < attempts:
             sleep(wait_after(attempt, retry_after))
-    raise EmbedderError(failure)
+    raise EmbedderRefused(failure) if refused else EmbedderError(failure)
 
 
 def wait_after(attempt: int, retry_after: str) -> float:

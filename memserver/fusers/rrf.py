@@ -20,6 +20,10 @@ class RRF:
     k: float = 60.0
     agreement: float = 0.0
 
+    def __post_init__(self) -> None:
+        if self.k < 0 or self.agreement < 0:
+            raise ValueError("k and agreement must be at least 0")
+
     def fuse(self, lists: Sequence[tuple[Ranked, float]], layout: Layout, depth: int) -> Ranked:
         votes = [(ranked, weight / (self.k + dense_ranks(ranked.scores))) for ranked, weight in lists]
         most = sum(weight for ranked, weight in lists if len(ranked)) / (self.k + 1)

@@ -17,6 +17,10 @@ class ScoredRRF:
 
     k: float = 60.0
 
+    def __post_init__(self) -> None:
+        if self.k < 0:
+            raise ValueError("k must be at least 0")
+
     def fuse(self, lists: Sequence[tuple[Ranked, float]], layout: Layout, depth: int) -> Ranked:
         votes = [(ranked, weight * min_max(ranked.scores) / (self.k + dense_ranks(ranked.scores))) for ranked, weight in lists]
         return sum_votes(votes, sum(weight for ranked, weight in lists if len(ranked)) / (self.k + 1), layout, depth)

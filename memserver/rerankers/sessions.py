@@ -17,8 +17,12 @@ class Sessions:
 
     per_session: int = 3
 
+    def __post_init__(self) -> None:
+        if self.per_session < 0:
+            raise ValueError("per_session must be at least 0")
+
     def rerank(self, ranked: Ranked, layout: Layout) -> Ranked:
-        if self.per_session <= 0 or not len(ranked):
+        if self.per_session == 0 or not len(ranked):
             return ranked
         first = _places(layout.sessions[ranked.entries]) < self.per_session
         return Ranked(

@@ -25,6 +25,10 @@ class BM25:
     postings: "Postings" = field(init=False, repr=False, default_factory=lambda: Postings())
     _norms: dict[View, tuple[int, ScoreArray]] = field(init=False, repr=False, default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if self.k1 < 0 or not 0 <= self.b <= 1:
+            raise ValueError("k1 must be at least 0, b from 0 to 1")
+
     @property
     def nbytes(self) -> int:
         return self.postings.nbytes + sum(norm.nbytes for _, norm in self._norms.values())

@@ -26,6 +26,8 @@ class PrefixBM25:
     _sorted: list[str] = field(init=False, repr=False, default_factory=list)
 
     def __post_init__(self) -> None:
+        if self.prefix < 0 or self.synonym < 0:
+            raise ValueError("prefix and synonym must be at least 0")
         self._bm25 = BM25(self.k1, self.b)
 
     @property

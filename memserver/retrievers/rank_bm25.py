@@ -25,6 +25,10 @@ class RankBM25:
     _terms: list[list[str]] = field(init=False, repr=False, default_factory=list)
     _built: dict[View, BM25Okapi] = field(init=False, repr=False, default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if self.k1 < 0 or not 0 <= self.b <= 1 or self.epsilon < 0:
+            raise ValueError("k1 and epsilon must be at least 0, b from 0 to 1")
+
     @property
     def nbytes(self) -> int:
         return sum(8 * len(terms) for terms in self._terms) * (1 + 20 * len(self._built))

@@ -9,7 +9,7 @@ import numpy as np
 
 from memserver.arrays import Growing
 from memserver.ranking import best
-from memserver.types import Layout, Query, Ranked, Row, View
+from memserver.types import FloatArray, Layout, Query, Ranked, Row, ScoreArray, View
 
 faiss.omp_set_num_threads(1)  # requests run in parallel already; a second thread gains nothing on one of them
 
@@ -45,17 +45,7 @@ class Vectors:
     def search(self, query: Query, view: View, layout: Layout, depth: int) -> Ranked:
         if self._index is None or not len(query.vectors):
             return Ranked(np.empty(0, np.int32), np.empty(0))
-        wanted = min(depth, self._messages)
-        windows = 2 * depth
-        while True:
-            windows = min(windows, self._index.ntotal)
-            scores, found = self._index.search(query.vectors, windows)
-            owners = self._owners.view[found.ravel()]
-            by_message = np.full(self._messages, -np.inf)
-            np.maximum.at(by_message, owners, scores.ravel().astype(np.float64))
-            if windows == self._index.ntotal or np.count_nonzero(by_message > -np.inf) >= wanted:
-                break
-            windows *= 2  # long messages took several places each
+        by_message = self._best_windows(self._index, query.vectors, depth)
         hits = np.flatnonzero(by_message > -np.inf).astype(np.int32)
         indexes, groups = view.memberships(layout, hits)
         by_group = np.full(view.count(layout), -np.inf)
@@ -63,3 +53,16 @@ class Vectors:
         by_home = by_group[view.home(layout)]
         candidates = np.flatnonzero(by_home > -np.inf).astype(np.int32)
         return best(by_home[candidates], candidates, depth)
+
+    def _best_windows(self, index: faiss.IndexScalarQuantizer, queries: FloatArray, depth: int) -> ScoreArray:
+        """The score of each message, (messages,), right for the ``depth`` best at least; -inf where no window was looked at."""
+        windows = 2 * depth
+        while True:
+            windows = min(windows, index.ntotal)
+            scores, found = index.search(queries, windows)
+            by_message = np.full(self._messages, -np.inf)
+            np.maximum.at(by_message, self._owners.view[found.ravel()], scores.ravel().astype(np.float64))
+            unseen = scores[:, -1].max()  # no window that wasn't looked at scores more
+            if windows == index.ntotal or np.count_nonzero(by_message >= unseen) >= depth:
+                return by_message
+            windows *= 2  # long messages took several places each
