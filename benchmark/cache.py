@@ -11,6 +11,7 @@ from threading import Lock
 import numpy as np
 
 from benchmark.errors import BenchError
+from benchmark.evidence import BYTES_PER_TOKEN
 from memserver.types import Embedder, FloatArray
 
 FILE = "vectors.sqlite"
@@ -24,12 +25,15 @@ class CachedEmbedder:
     """An Embedder that asks ``directory``/vectors.sqlite first. The key is the embedder's fingerprint and a hash of the text.
 
     Vectors are kept as float32, bit for bit, so a cached run equals the first one. Several processes may share the file.
+    ``texts`` counts what the product asked for, cached or not: what a run without the cache would embed.
     Raises ``BenchError`` where the folder can't be used.
     """
 
     def __init__(self, embedder: Embedder, directory: Path) -> None:
         self._embedder = embedder
         self._lock = Lock()
+        self._bytes = 0
+        self.texts = 0
         try:
             directory.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(directory / FILE, timeout=60, isolation_level=None, check_same_thread=False)
@@ -38,6 +42,11 @@ class CachedEmbedder:
             self._database.execute(SCHEMA)
         except (OSError, sqlite3.Error) as error:
             raise BenchError(f"{directory}: vectors can't be kept there ({error}); give another folder") from error
+
+    @property
+    def tokens(self) -> int:
+        """Of ``texts``, estimated from their length: one figure for all models, and no second tokenization of every text."""
+        return self._bytes // BYTES_PER_TOKEN
 
     @property
     def batch_size(self) -> int:
@@ -67,7 +76,11 @@ class CachedEmbedder:
 
     def embed(self, texts: Sequence[str]) -> FloatArray:
         """As the Protocol has it; only texts that are not on disk reach the embedder."""
-        keys = [blake2b(text.encode(), digest_size=16).digest() for text in texts]
+        encoded = [text.encode() for text in texts]
+        with self._lock:
+            self.texts += len(texts)
+            self._bytes += sum(map(len, encoded))
+        keys = [blake2b(text, digest_size=16).digest() for text in encoded]
         vectors = self._read(keys)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors}
         if missing:

@@ -13,28 +13,50 @@ import httpx
 
 from benchmark.cache import CachedEmbedder
 from benchmark.errors import BenchError
+from memserver.config import PREFIX, Settings
 from memserver.contract import read_add, read_search
 from memserver.embedders import EMBEDDERS
 from memserver.engine import Engine
-from memserver.methods import build, load_settings
+from memserver.methods import build, load_settings, variables
+from memserver.retrievers import RETRIEVERS
 from memserver.types import Hit
 
 TIMEOUT = 1800.0  # seconds; what the platform grants a request
 
 
+NOT_MEASURED = frozenset("host port data_dir workers api_keys log_level max_body_mb max_in_flight".split())
+"""Settings of the server around the engine: they change no figure, and the keys are nobody's business."""
+
+
 class Mode(StrEnum):
-    """Which of the default legs are searched."""
+    """Which of the legs are searched: those without vectors, those over vectors, all of them."""
 
     BM25 = "bm25"
     VECTOR = "vector"
     HYBRID = "hybrid"
 
 
-MODES: Mapping[Mode, Mapping[str, object]] = {
-    Mode.BM25: {"embedder": "none", "legs": "bm25/chunk=0.15, bm25/context=0.15, bm25/session=0.3"},
-    Mode.VECTOR: {"legs": "vectors/chunk=1"},
-    Mode.HYBRID: {},
-}
+def in_mode(mode: Mode, overrides: Mapping[str, object]) -> Mapping[str, object]:
+    """``overrides`` with the legs of that kind only. BM25 needs no embedder and gets none, unless ``overrides`` name one.
+
+    Raises ``BenchError`` if no leg is left, ``ConfigError`` for a bad setting.
+    """
+    if mode is Mode.HYBRID:
+        return overrides
+    legs = [leg for leg in load_settings({}, overrides).legs if RETRIEVERS[leg.retriever].needs_vectors is (mode is Mode.VECTOR)]
+    if not legs:
+        raise BenchError(f"--mode {mode}: no such leg among those set")
+    embedder = {"embedder": "none"} if mode is Mode.BM25 else {}
+    return {**embedder, **overrides, "legs": ", ".join(map(str, legs))}
+
+
+def mode_of(description: Mapping[str, Any]) -> Mode | None:
+    """The mode that a product's legs amount to, None for legs unknown here; ``description``: ``Memory.describe()``."""
+    names = {str(leg).partition("/")[0] for leg in description.get("legs", ())}
+    if not names or not names <= RETRIEVERS.keys():  # a server of another make, or with methods of its own
+        return None
+    kinds = {RETRIEVERS[name].needs_vectors for name in names}
+    return Mode.HYBRID if len(kinds) > 1 else Mode.VECTOR if kinds == {True} else Mode.BM25
 
 
 class Memory(Protocol):
@@ -51,8 +73,10 @@ class Memory(Protocol):
 class EngineMemory:
     """The product in this process: the server's own reading of a request, then its engine."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, settings: Settings, embedder: CachedEmbedder) -> None:
         self._engine = engine
+        self._settings = settings
+        self._embedder = embedder
 
     def add(self, body: bytes) -> None:
         request, _ = read_add(body)
@@ -62,7 +86,20 @@ class EngineMemory:
         return self._engine.search(read_search(body))
 
     def describe(self) -> Mapping[str, object]:
-        return self._engine.describe()
+        """With the weights' fingerprint and every setting that is in effect, beside what the engine says of itself."""
+        values = {variable.name.removeprefix(PREFIX).lower(): variable.value for variable in variables(self._settings)}
+        settings = {name: value for name, value in values.items() if name not in NOT_MEASURED}
+        return {**self._engine.describe(), "fingerprint": self._embedder.fingerprint, "settings": settings}
+
+    def usage(self) -> Mapping[str, int]:
+        """Bytes of all indexes and of the database; what was embedded, tokens by estimate, whether or not it was in the cache."""
+        database = self._settings.data_dir.glob("memserver.db*")
+        return {
+            "index_bytes": self._engine.index_bytes,
+            "database_bytes": sum(file.stat().st_size for file in database),
+            "embedded_texts": self._embedder.texts,
+            "embedded_tokens": self._embedder.tokens,
+        }
 
 
 class HttpMemory:
@@ -86,6 +123,10 @@ class HttpMemory:
         description: Mapping[str, object] = self._json("GET", "/health")
         return description
 
+    def usage(self) -> Mapping[str, int]:
+        """Nothing: a server doesn't tell."""
+        return {}
+
     def close(self) -> None:
         self._client.close()
 
@@ -106,14 +147,14 @@ class HttpMemory:
 def in_process(mode: Mode, overrides: Mapping[str, object], cache: Path) -> Iterator[EngineMemory]:
     """An engine of its own on an empty data directory that is deleted afterwards; vectors are kept in ``cache``.
 
-    ``overrides`` are settings over those of the mode. The environment's MEMSERVER_* variables play no part, so that the same
-    command gives the same figures everywhere. Raises ``ConfigError``.
+    ``overrides`` are settings, ``mode`` says which of their legs are searched. The environment's MEMSERVER_* variables play no
+    part, so that the same command gives the same figures everywhere. Raises ``ConfigError``.
     """
     with TemporaryDirectory(prefix="memserver-bench-") as directory:
-        settings = load_settings({}, {**MODES[mode], **overrides, "data_dir": directory})
+        settings = load_settings({}, {**in_mode(mode, overrides), "data_dir": directory})
         embedder = CachedEmbedder(build(EMBEDDERS, settings.embedder, settings.options), cache)
         with closing(embedder), closing(Engine.open(settings, embedder=embedder)) as engine:
-            yield EngineMemory(engine)
+            yield EngineMemory(engine, settings, embedder)
 
 
 @contextmanager

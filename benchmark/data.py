@@ -1,14 +1,13 @@
 """LongMemEval's own files, plain or gzipped, read into cases.
 
-A Turn holds what a memory system may see. ``answer``, ``has_answer`` and the like are not read at all, gold ids and session ids
-stay with the bench.
+A Turn holds what a memory system may see. Ids, gold and the answer stay with the bench, which looks at them after the search.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +15,13 @@ from typing import Any
 
 from benchmark.errors import BenchError
 
+HUB = "xiaowu0162/longmemeval-cleaned"  # the data set's home on the Hugging Face hub
+FILES = ("longmemeval_s_cleaned.json", "longmemeval_m_cleaned.json", "longmemeval_oracle.json")
 DATE = "%Y/%m/%d (%a) %H:%M"  # "2023/05/20 (Sat) 02:21", taken as UTC
+
+
+Place = tuple[int, int]
+"""A turn of a case: the place of its session in the haystack and its own place in the session, both from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,10 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A question, its haystack of sessions in the file's order and the ids of the gold ones. ``index``: its place in the file."""
+    """A question, its haystack of sessions in the file's order and the ids of the gold ones. ``index``: its place in the file.
+
+    ``evidence``: the turns that are marked ``has_answer``, none in a file (or a case) without such marks.
+    """
 
     index: int
     id: str
@@ -46,6 +54,8 @@ class Case:
     question: str = field(repr=False)
     sessions: tuple[Session, ...] = field(repr=False)
     gold: frozenset[str]
+    evidence: frozenset[Place] = frozenset()
+    answer: str = field(default="", repr=False)
 
     @property
     def abstention(self) -> bool:
@@ -59,6 +69,35 @@ def load_cases(path: Path, limit: int | None = None) -> list[Case]:
     if not isinstance(items, list) or not items:
         raise BenchError(f"{path}: not a LongMemEval file, which is a list of cases")
     return [_case(path, index, item) for index, item in enumerate(items[:limit])]
+
+
+def statistics(cases: Sequence[Case]) -> dict[str, int]:
+    """What the cases hold together: a wrong corpus shows here, before any ranking is looked at."""
+    turns = [turn for case in cases for session in case.sessions for turn in session.turns]
+    return {
+        "questions": len(cases),
+        "sessions": sum(len(case.sessions) for case in cases),
+        "messages": len(turns),
+        "characters": sum(len(turn.content) for turn in turns),
+    }
+
+
+def download(path: Path) -> None:
+    """Fetch the data set's file of that name into that folder, unless it is there. Raises ``BenchError`` if that fails."""
+    if path.exists():
+        return
+    if path.name not in FILES:
+        raise BenchError(f"{path}: no file of {HUB} has that name; there are {', '.join(FILES)}")
+    from huggingface_hub import hf_hub_download
+
+    try:
+        hf_hub_download(HUB, path.name, repo_type="dataset", local_dir=path.parent)
+    except Exception as error:  # what it raises depends on the network, the proxy and the hub
+        raise BenchError(
+            f"{path.name} can't be fetched from the Hugging Face hub ({type(error).__name__}). Where there is no network, run\n"
+            f"  hf download {HUB} {path.name} --repo-type dataset --local-dir .\n"
+            f"elsewhere, copy the file to {path} and run this command again."
+        ) from error
 
 
 def read_json(path: Path) -> Any:
@@ -86,6 +125,13 @@ def _case(path: Path, index: int, item: Mapping[str, Any]) -> Case:
                 for id, date, turns in haystack
             ),
             gold=frozenset(item["answer_session_ids"]),
+            evidence=frozenset(
+                (place, position)
+                for place, turns in enumerate(item["haystack_sessions"])
+                for position, turn in enumerate(turns)
+                if turn.get("has_answer")
+            ),
+            answer=str(item.get("answer", "")),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise BenchError(f"{path}: case {index} is not in LongMemEval's format ({type(error).__name__}: {error})") from error

@@ -3,108 +3,214 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from benchmark.client import Memory, Mode, in_process, running
-from benchmark.compare import DEPTH, Paired, compare, read_agentmemory
-from benchmark.data import Case, load_cases
+from benchmark import command
+from benchmark.client import Memory, mode_of
+from benchmark.command import Conditions, Progress
+from benchmark.compare import paired
+from benchmark.compare import table as comparison
+from benchmark.data import Case, download, load_cases, statistics
 from benchmark.errors import BenchError
-from benchmark.play import play
-from benchmark.summary import Outcome, summarise, table
-from memserver.errors import MemserverError
+from benchmark.evidence import CHARACTERS, JOINT, containment, within_characters
+from benchmark.play import PLATFORM, Style, play
+from benchmark.profiles import style
+from benchmark.results import FOLDER, Result, describe_file, make_manifest, save, source_digest
+from benchmark.state import State
+from benchmark.stats import percentiles
+from benchmark.summary import HEADLINE, Outcome, summarise, table
+from benchmark.systems import ours, read_system
 
-CACHE = Path.home() / ".cache" / "memserver-bench"
-
-Progress = Callable[[int, int], None]
-"""Told how many cases of how many are done."""
+NAME = "longmemeval"
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-def run(cases: Sequence[Case], memory: Memory, seed: int, concurrency: int, progress: Progress) -> list[Outcome]:
-    """Play the cases, ``concurrency`` users at a time, each user's Adds one after another; outcomes in the order of the cases."""
+def run(
+    cases: Sequence[Case],
+    memory: Memory,
+    seed: int,
+    concurrency: int,
+    progress: Progress,
+    style: Style = PLATFORM,
+    state: State | None = None,
+) -> list[Outcome]:
+    """Play the cases, ``concurrency`` users at a time, each user's Adds one after another; outcomes in the order of the cases.
 
-    def outcome(case: Case) -> Outcome:
-        return Outcome(case.id, case.type, case.abstention, case.gold, tuple(play(case, memory, seed)))
+    What ``state`` knows is not played again; what is played is added to it.
+    """
+    known = dict(state.known) if state else {}
+    missing = [case for case in cases if case.id not in known]
+    done = len(cases) - len(missing)
 
-    outcomes: list[Outcome] = []
+    def found(case: Case) -> Outcome:
+        outcome = outcome_of(case, memory, seed, style)
+        if state:
+            state.add(outcome)
+        return outcome
+
     with ThreadPoolExecutor(concurrency) as pool:
-        for one in pool.map(outcome, cases):  # cancels the rest when one fails
-            outcomes.append(one)
-            progress(len(outcomes), len(cases))
-    return outcomes
+        for outcome in pool.map(found, missing):  # cancels the rest when one fails
+            known[outcome.id] = outcome
+            done += 1
+            progress(done, len(cases))
+    return [known[case.id] for case in cases]
+
+
+def outcome_of(case: Case, memory: Memory, seed: int = 0, style: Style = PLATFORM) -> Outcome:
+    """Play a case, and only then look at its gold, its marked turns and its answer."""
+    played = play(case, memory, seed, style)
+    seen = within_characters(played.contents, CHARACTERS)
+    text = JOINT.join(played.contents[:seen])
+    return Outcome(
+        id=case.id,
+        type=case.type,
+        abstention=case.abstention,
+        gold=case.gold,
+        ranked=played.ranked,
+        turns=played.turns,
+        evidence=case.evidence,
+        seen=seen,
+        containment=None if case.abstention else containment(case.answer, text),
+        add_ms=played.add_ms,
+        search_ms=played.search_ms,
+    )
+
+
+def measure(
+    data: Path,
+    conditions: Conditions,
+    *,
+    seed: int = 0,
+    cache: Path = command.CACHE,
+    concurrency: int = 4,
+    limit: int | None = None,
+    types: Sequence[str] = (),
+) -> Result:
+    """A run under these conditions, which an interrupted one before it may have begun. Raises ``BenchError``, ``ConfigError``."""
+    started = monotonic()
+    every = load_cases(data)
+    cases = select(every, limit, types)
+    corpus = {**describe_file(data), **statistics(every)}
+    how = style(conditions.profile)
+    with conditions.open(cache) as memory:
+        product = memory.describe()
+        arguments = [*conditions.arguments, "--seed", str(seed)]
+        state = State(cache, {"bench": NAME, "arguments": arguments, "code": source_digest(), "data": corpus, "product": product})
+        outcomes = run(cases, memory, seed, concurrency, command.progress("cases"), how, state)
+        # What the process holds says nothing of a run of which it did only a part.
+        usage = {} if state.known else memory.usage()
+    state.finish()
+    questions = [outcome.question() for outcome in outcomes]
+    summary = summarise(questions, seed)
+    manifest = make_manifest(
+        command=shlex.join(
+            ["python", "-m", f"benchmark.{NAME}", "--data", data.name, *conditions.arguments, *_selection(limit, types, seed)]
+        ),
+        profile=conditions.label,
+        mode=mode_of(product),
+        via=conditions.via,
+        product=product,
+        data=corpus,
+        seed=seed,
+        seconds=monotonic() - started,
+        partial=len(cases) < len(every),
+    )
+    return Result(
+        benchmark=NAME,
+        manifest=manifest,
+        summary={"scored": summary.scored, "all": summary.all},
+        intervals=summary.intervals,
+        types=summary.types,
+        performance={
+            "add_ms": percentiles([time for outcome in outcomes for time in outcome.add_ms]),
+            "search_ms": percentiles([outcome.search_ms for outcome in outcomes]),
+            **usage,
+        },
+        questions=questions,
+    )
+
+
+def select(cases: Sequence[Case], limit: int | None, types: Sequence[str]) -> list[Case]:
+    """The first ``limit`` cases of these types, all by default. Raises ``BenchError`` for a type that the file doesn't have."""
+    known = {case.type for case in cases}
+    if unknown := set(types) - known:
+        raise BenchError(f"--types {', '.join(sorted(unknown))}: the file has {', '.join(sorted(known))}")
+    return [case for case in cases if not types or case.type in types][:limit]
 
 
 @app.command()
 def main(
-    data: Annotated[Path, typer.Option(help="The data set's own file (longmemeval_s*.json), plain or .gz.")],
-    limit: Annotated[int | None, typer.Option(min=1, help="Play the first N cases only.")] = None,
-    mode: Annotated[Mode | None, typer.Option(help="Legs of the in-process engine (default: hybrid).")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE, a setting of the in-process engine.")] = None,
-    url: Annotated[str, typer.Option(help="Play against this running server, with its own settings.")] = "",
-    api_key: Annotated[str, typer.Option(envvar="BENCH_API_KEY", help="The running server's key.")] = "",
-    peer: Annotated[Path | None, typer.Option("--compare", help="agentmemory's result file, to pair questions with.")] = None,
+    data: Annotated[Path, typer.Option(help="The data set's own file (longmemeval_s_cleaned.json, ...), plain or .gz.")],
+    fetch: Annotated[bool, typer.Option("--download", help="Fetch that file from the hub first, unless it is there.")] = False,
+    limit: command.Limit = None,
+    types: Annotated[str, typer.Option(help="Question types, separated by commas; such a run is not saved.")] = "",
+    profile: command.ProfileOption = "default",
+    mode: command.ModeOption = None,
+    set_: command.Set = None,
+    via: command.ViaOption = None,
+    url: command.Url = "",
+    api_key: command.ApiKey = "",
+    peer: Annotated[Path | None, typer.Option("--compare", help="A result file, ours or a peer's, to pair with.")] = None,
     concurrency: Annotated[int, typer.Option(min=1, help="How many cases (users) are played at once.")] = 4,
-    seed: Annotated[int, typer.Option(help="Of the opaque user, session and request ids.")] = 0,
-    cache: Annotated[Path, typer.Option(help="Folder where vectors are kept for the next run (in-process only).")] = CACHE,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line.")] = False,
+    seed: command.Seed = 0,
+    cache: command.Cache = command.CACHE,
+    folder: Annotated[Path, typer.Option("--save", help="Folder of the result file.")] = FOLDER,
+    no_save: command.NoSave = False,
+    as_json: command.AsJson = False,
 ) -> None:
     """Play LongMemEval through Add and Search, and print how well the gold sessions were found."""
-    try:
-        if url and (mode or set_):
-            raise BenchError("--mode and --set are for the in-process engine; a running server (--url) has its own settings")
-        overrides = _assignments(set_ or [])
-        cases = load_cases(data, limit)
-        rankings = read_agentmemory(peer) if peer else None
-        with running(url, api_key) if url else in_process(mode or Mode.HYBRID, overrides, cache) as memory:
-            product = memory.describe()
-            outcomes = run(cases, memory, seed, concurrency, _progress())
-    except (BenchError, MemserverError) as error:
-        typer.echo(f"longmemeval: {error}", err=True)
-        raise typer.Exit(2) from error
-    summary = summarise(outcomes)
-    conditions = {"mode": None if url else mode or Mode.HYBRID, "set": overrides, "url": url, "seed": seed, "product": product}
-    report = {**summary.as_json(), "run": conditions}
-    typer.echo(table(summary))
-    if rankings is not None:
-        paired = compare(outcomes, rankings)
-        report["compare"] = asdict(paired)
-        typer.echo(_verdict(paired))
+    with command.failures(NAME):
+        conditions = command.conditions(profile, mode, set_, via, url, api_key)
+        other = read_system(peer) if peer else None
+        if fetch:
+            download(data)
+        chosen = [name.strip() for name in types.split(",") if name.strip()]
+        result = measure(data, conditions, seed=seed, cache=cache, concurrency=concurrency, limit=limit, types=chosen)
+        saved = None if no_save or result.manifest["partial"] else save(result, folder)
+        typer.echo(report(result))
+        compared = paired(ours(result), other) if other else None
+    if other and compared:
+        typer.echo("\n" + comparison(conditions.label, other.name, compared))
+    if saved:
+        typer.echo(f"\nsaved as {saved}")
+    elif result.manifest["partial"]:
+        typer.echo("\na part of the questions: not saved")
     if as_json:
-        typer.echo(json.dumps(report))
+        typer.echo(json.dumps(flat(result) | {"saved": str(saved) if saved else None, "compare": compared and asdict(compared)}))
 
 
-def _assignments(texts: Sequence[str]) -> dict[str, str]:
-    pairs = [text.partition("=") for text in texts]
-    if not all(key and equals for key, equals, _ in pairs):
-        raise BenchError("--set wants KEY=VALUE, for example --set result_chars=0")
-    return {key: value for key, _, value in pairs}
+def report(result: Result) -> str:
+    """The result for people: the table of the groups in per cent, and the times."""
+    lines = [table(result), ""]
+    for name in ("add_ms", "search_ms"):
+        times = result.performance[name]
+        if times["n"]:
+            lines.append(f"{name:<10}p50 {times['p50']:.1f}  p95 {times['p95']:.1f}  p99 {times['p99']:.1f}  (n {times['n']})")
+    return "\n".join(lines)
 
 
-def _verdict(paired: Paired) -> str:
-    counts = f"{paired.wins} wins, {paired.ties} ties, {paired.losses} losses"
-    return f"\npaired on {paired.n} questions: {counts} (rank of the first gold session, beyond {DEPTH} counts as {DEPTH + 1})"
+def flat(result: Result) -> dict[str, Any]:
+    """The headline figures of the scored questions flat, all else nested, without the single questions."""
+    scored = result.summary["scored"]
+    nested = {name: value for name, value in result.as_json().items() if name != "questions"}
+    return {name: scored[name] for name in ("n", *HEADLINE) if name in scored} | nested
 
 
-def _progress() -> Progress:
-    started = monotonic()
-    end = "\r" if sys.stderr.isatty() else "\n"
-
-    def show(done: int, total: int) -> None:
-        elapsed = monotonic() - started
-        remaining = elapsed / done * (total - done)
-        line = f"{done}/{total} cases, {elapsed:.0f} s, about {remaining:.0f} s left"
-        print(f"{line:<60}", file=sys.stderr, end=end if done < total else "\n", flush=True)
-
-    return show
+def _selection(limit: int | None, types: Sequence[str], seed: int) -> list[str]:
+    return [
+        *(["--limit", str(limit)] if limit else []),
+        *(["--types", ",".join(types)] if types else []),
+        *(["--seed", str(seed)] if seed else []),
+    ]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Per-question outcomes -> means, over all questions and by type, as data and as a table."""
+"""Per-question outcomes -> metrics, their means with intervals, over all questions and by type, as data and as a table."""
 
 from __future__ import annotations
 
@@ -8,81 +8,137 @@ from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
 
-from benchmark.metrics import ndcg_at_k, ndcg_lme, recall_all_at_k, recall_any_at_k, reciprocal_rank
+from benchmark.data import Place
+from benchmark.evidence import CHARACTERS
+from benchmark.metrics import gold_ranks, ndcg_at_k, ndcg_lme, recall_all_at_k, recall_any_at_k, recall_at_k, reciprocal_rank
+from benchmark.results import RANKED, Means, Question, Result
+from benchmark.stats import bootstrap_interval
 
-Metric = Callable[[Sequence[str], AbstractSet[str]], float]
+Metric = Callable[[Sequence[object], AbstractSet[object]], float]
 
-METRICS: Mapping[str, Metric] = {
-    "recall_any@1": partial(recall_any_at_k, k=1),
-    "recall_any@5": partial(recall_any_at_k, k=5),
-    "recall_any@10": partial(recall_any_at_k, k=10),
-    "recall_any@20": partial(recall_any_at_k, k=20),
-    "recall_all@5": partial(recall_all_at_k, k=5),
+SESSION_METRICS: Mapping[str, Metric] = {
+    **{f"recall_any@{k}": partial(recall_any_at_k, k=k) for k in (1, 3, 5, 10, 20)},
+    **{f"recall_all@{k}": partial(recall_all_at_k, k=k) for k in (1, 3, 5, 10, 20)},
     "ndcg@10": partial(ndcg_at_k, k=10),
     "ndcg_lme@10": partial(ndcg_lme, k=10),
     "mrr": reciprocal_rank,
 }
+TURN_METRICS: Mapping[str, Metric] = {
+    **{f"turn_any@{k}": partial(recall_any_at_k, k=k) for k in (5, 10, 20, 50, 100)},
+    **{f"turn_recall@{k}": partial(recall_at_k, k=k) for k in (5, 10, 20, 50, 100)},
+}
+EVIDENCE = f"evidence@{CHARACTERS}chars"
 
 HEADLINE = ("recall_any@5", "recall_any@10", "recall_all@5", "ndcg@10", "mrr")
 
-LABELS: Mapping[str, str] = {name: name.removeprefix("recall_") for name in METRICS}
-
-Means = dict[str, float | int]
-"""``n`` and the mean of every metric, as a fraction."""
+COLUMNS: Mapping[str, str] = {
+    **{"recall_any@1": "any@1", "recall_any@5": "any@5", "recall_any@10": "any@10", "recall_all@5": "all@5"},
+    **{"ndcg@10": "ndcg@10", "ndcg_lme@10": "ndcg_lme", "mrr": "mrr"},
+    **{"turn_recall@10": "turn r@10", EVIDENCE: "evidence", "containment": "contained"},
+}
+"""What the table shows, and under which heading."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one question came to: the session ids as ranked, best first, and the gold ones."""
+    """What one question came to: the session ids as ranked, best first, and the gold ones.
+
+    ``turns``: the places of the hits in order; ``evidence``: those of the turns that hold the answer, where that is known;
+    ``seen``: how many of the hits an answer model with room for 50,000 characters reads; ``containment``: whether the answer
+    stands there.
+    """
 
     id: str
     type: str
     abstention: bool
     gold: frozenset[str]
     ranked: tuple[str, ...]
+    turns: tuple[Place, ...] = ()
+    evidence: frozenset[Place] = frozenset()
+    seen: int = 0
+    containment: float | None = None
+    add_ms: tuple[float, ...] = ()
+    search_ms: float = 0.0
+
+    def question(self) -> Question:
+        """Its row in the result file. Turn metrics are there only where hits are turns and some of them are known to matter."""
+        by_turn = bool(self.turns and self.evidence)
+        return Question(
+            id=self.id,
+            type=self.type,
+            scored=not self.abstention,
+            gold=sorted(self.gold),
+            ranked=list(self.ranked[:RANKED]),
+            gold_ranks=gold_ranks(self.ranked, self.gold),
+            turn={"gold": len(self.evidence), "gold_ranks": gold_ranks(self.turns, self.evidence)} if by_turn else None,
+            metrics=self._metrics(by_turn),
+        )
+
+    def _metrics(self, by_turn: bool) -> dict[str, float]:
+        values = {name: metric(self.ranked, self.gold) for name, metric in SESSION_METRICS.items()}
+        if by_turn:
+            values |= {name: metric(self.turns, self.evidence) for name, metric in TURN_METRICS.items()}
+            values[EVIDENCE] = recall_at_k(self.turns, self.evidence, self.seen)
+        if self.containment is not None:
+            values["containment"] = self.containment
+        return values
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Means over the questions without abstentions (``scored``, and ``types`` by question type) and with them (``all``)."""
+    """Means over the scored questions (``scored``, and ``types`` by question type) and over all; 95% intervals of ``scored``."""
 
     scored: Means
     all: Means
     types: Mapping[str, Means]
-
-    def as_json(self) -> dict[str, object]:
-        """The headline figures flat, everything nested."""
-        flat = {name: self.scored[name] for name in ("n", *HEADLINE) if name in self.scored}
-        return {**flat, "scored": self.scored, "all": self.all, "types": self.types}
+    intervals: Mapping[str, tuple[float, float]]
 
 
-def summarise(outcomes: Sequence[Outcome]) -> Summary:
-    """Means of the outcomes; a group without questions has only its ``n`` of 0."""
-    scored = [outcome for outcome in outcomes if not outcome.abstention]
-    types = sorted({outcome.type for outcome in scored})
+def summarise(questions: Sequence[Question], seed: int = 0) -> Summary:
+    """Means of the questions; a group without questions has only its ``n`` of 0. ``seed``: of the bootstrap."""
+    scored = [question for question in questions if question["scored"]]
+    types = sorted({question["type"] for question in scored})
     return Summary(
         scored=means(scored),
-        all=means(outcomes),
-        types={name: means([outcome for outcome in scored if outcome.type == name]) for name in types},
+        all=means(questions),
+        types={name: means([question for question in scored if question["type"] == name]) for name in types},
+        intervals={name: bootstrap_interval(values, seed) for name, values in _values(scored).items()},
     )
 
 
-def means(outcomes: Sequence[Outcome]) -> Means:
-    """The mean of every metric over the outcomes; only ``n`` where there are none."""
-    if not outcomes:
-        return {"n": 0}
-    values = {name: fmean(metric(one.ranked, one.gold) for one in outcomes) for name, metric in METRICS.items()}
-    return {"n": len(outcomes), **values}
+def means(questions: Sequence[Question]) -> Means:
+    """``n``, and the mean of every metric over the questions that have it."""
+    return {"n": len(questions), **{name: fmean(values) for name, values in _values(questions).items()}}
 
 
-def table(summary: Summary) -> str:
-    """A row a group, a column a metric (any and all are recalls), in per cent."""
-    rows = {"without abstentions": summary.scored, "with abstentions": summary.all, **summary.types}
-    width = max(map(len, rows))
-    header = " ".join([" " * width, f"{'n':>4}", *(label.rjust(6) for label in LABELS.values())])
-    return "\n".join([header, *(_line(name.ljust(width), row) for name, row in rows.items())])
+def table(result: Result, columns: Mapping[str, str] = COLUMNS) -> str:
+    """A row a group, a column a metric, in per cent; under the scored questions their 95% interval."""
+    rows = {
+        "scored": _cells(result.summary["scored"], columns),
+        "  95% interval": ["", *(_interval(result.intervals.get(metric)) for metric in columns)],
+        "all": _cells(result.summary["all"], columns),
+        **{name: _cells(group, columns) for name, group in result.types.items()},
+    }
+    lines = [["", "n", *columns.values()], *([name, *cells] for name, cells in rows.items())]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join([name.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))])
+        for name, *cells in lines
+    )
 
 
-def _line(name: str, row: Means) -> str:
-    cells = ((f"{100 * row[metric]:.1f}" if metric in row else "-").rjust(max(6, len(label))) for metric, label in LABELS.items())
-    return " ".join([name, f"{row['n']:>4}", *cells])
+def _values(questions: Sequence[Question]) -> dict[str, list[float]]:
+    """Each metric's values over the questions that have it."""
+    values: dict[str, list[float]] = {}
+    for question in questions:
+        for name, value in question["metrics"].items():
+            values.setdefault(name, []).append(value)
+    return values
+
+
+def _cells(group: Means, columns: Mapping[str, str]) -> list[str]:
+    return [str(group["n"]), *(f"{100 * group[metric]:.1f}" if metric in group else "-" for metric in columns)]
+
+
+def _interval(interval: Sequence[float] | None) -> str:
+    return f"{100 * interval[0]:.0f}-{100 * interval[1]:.0f}" if interval else "-"

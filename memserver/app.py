@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
+from threading import Lock
 from traceback import walk_tb
 from typing import Protocol
 
@@ -16,15 +17,18 @@ from starlette.requests import ClientDisconnect
 
 from memserver import __version__, openapi
 from memserver.contract import read_add, read_search, search_response
-from memserver.errors import BadRequest, BodyTooLarge, ConfigError, Conflict, TooManyRequests, Unauthorized, Unavailable
+from memserver.errors import BadRequest, BodyTooLarge, ConfigError, Conflict, Stalled, TooManyRequests, Unauthorized, Unavailable
 from memserver.guards import Slots, authorize, drain, read_body
 from memserver.types import AddRequest, Hit, SearchRequest
+
+LARGE_BODY = 4 * 2**20  # bytes; reading one as JSON can take twenty times that in memory, so they are read one by one
 
 logger = logging.getLogger(__name__)
 
 STATUS: dict[type[Exception], int] = {
     BadRequest: 422,
     Unauthorized: 401,
+    Stalled: 408,
     Conflict: 409,
     BodyTooLarge: 413,
     TooManyRequests: 429,
@@ -60,6 +64,7 @@ def create_app(
         raise ConfigError("an API key is empty, remove it or give it a value")
     keys = tuple(key.encode("utf-8", "surrogateescape") for key in api_keys)
     slots = Slots(max_in_flight)
+    large_bodies = Lock()
     threads = CapacityLimiter(max_in_flight)
     health_body = orjson.dumps({"status": "ok", "auth": "keys" if keys else "open"} | engine.describe())
 
@@ -77,7 +82,8 @@ def create_app(
             return _problem(error)
 
     def run_add(body: bytes) -> bytes:
-        request, answer = read_add(body)
+        with large_bodies if len(body) > LARGE_BODY else nullcontext():
+            request, answer = read_add(body)
         engine.add(request)
         return answer
 
@@ -100,6 +106,7 @@ def create_app(
     routes.add_api_route("/add", add, methods=["POST"], **openapi.ADD)
     routes.add_api_route("/search", search, methods=["POST"], **openapi.SEARCH)
     routes.add_api_route("/health", health, methods=["GET"], **openapi.HEALTH)
+    routes.add_api_route("/health", health, methods=["HEAD"], include_in_schema=False)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -26,6 +26,7 @@ MAX_TOP_K = 2**31 - 1
 DEFAULT_ROLE = "user"
 MAX_ROLE_LENGTH = 100  # characters
 MAX_IMAGE_BYTES = 10 * 2**20  # decoded
+MAX_ID_LENGTH = 16_384  # characters; every row of the store carries the ids
 MAX_DIGITS = 1000  # int() of a longer number takes quadratic time and raises beyond 4300 digits
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -106,19 +107,25 @@ def _read_id(fields: dict[str, object], name: str) -> str:
     value = fields.get(name)
     if not isinstance(value, str) or not value:
         raise BadRequest(name, "is missing or no string, send a non-empty string")
-    return _unicode(name, value)
+    return _usable(name, value)
 
 
 def _read_session(value: object) -> str:
     """The text that a session is grouped under."""
     if value is None:
         return ""
-    return _unicode("session_id", value if isinstance(value, str) else _json(value, sort_keys=True))
+    try:
+        key = value if isinstance(value, str) else _json(value, sort_keys=True, allow_nan=False)
+    except ValueError:
+        raise BadRequest("session_id", "has a number that JSON can't write, send a string") from None
+    return _usable("session_id", key)
 
 
-def _unicode(name: str, value: str) -> str:
+def _usable(name: str, value: str) -> str:
     if SURROGATE.search(value):
         raise BadRequest(name, "is not valid Unicode, send it without lone surrogates")
+    if len(value) > MAX_ID_LENGTH:
+        raise BadRequest(name, f"is longer than {MAX_ID_LENGTH} characters, send a shorter one")
     return value
 
 
@@ -232,8 +239,8 @@ def _digest(value: object) -> str:
     return hashlib.sha256(_json(value, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _json(value: object, *, sort_keys: bool = False) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=sort_keys)
+def _json(value: object, *, sort_keys: bool = False, allow_nan: bool = True) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=sort_keys, allow_nan=allow_nan)
 
 
 def add_response(request_id: str, user_id: str, session_id: object) -> bytes:

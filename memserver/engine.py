@@ -43,6 +43,12 @@ from memserver.views import VIEWS
 OPTION_WEIGHT = 0.3
 """Weight of a term of an answer option beside 1 for a term of the query: a hint, since most options are wrong."""
 
+SPARE = 4
+"""How many times ``top_k`` messages are considered for the slots, since long ones may not fit the length budget."""
+
+MAX_IMAGE_BYTES = 30 * 2**20
+"""Of all images of a response, decoded; 40 MiB as base64."""
+
 _TEXT_THREADS = 4
 """Requests that may split and stem at once: more would only take the interpreter lock from /health and from each other."""
 
@@ -178,13 +184,13 @@ class Engine:
         query = self._query(request)
         with self._users.current(request.user_id) as index:
             head, ranked = index.head, self._rank(query, index, request.top_k)
-        ranking = list(zip((ranked.entries[: request.top_k] + 1).tolist(), ranked.scores.tolist(), strict=False))
-        messages = self._store.messages(request.user_id, [seq for seq, _ in ranking])
+        ranking = list(zip((ranked.entries + 1).tolist(), ranked.scores.tolist(), strict=True))[: SPARE * request.top_k]
+        messages = self._store.messages(request.user_id, [seq for seq, _ in ranking], MAX_IMAGE_BYTES)
         now = self._store.head(request.user_id)
         if head is None or now is None or now.epoch != head.epoch:  # deleted meanwhile: the numbers may be new messages'
             return []
         budget = self._settings.result_chars_choice if request.options else self._settings.result_chars
-        return present(ranking, messages, self._settings.content, budget)
+        return present(ranking, messages, self._settings.content, budget, request.top_k)
 
     def _query(self, request: SearchRequest) -> Query:
         text = request.query if request.query.strip() else "\n".join(request.options)

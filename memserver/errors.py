@@ -29,6 +29,10 @@ class Conflict(MemserverError):
         )
 
 
+class Stalled(MemserverError):
+    """The client stopped in the middle of a body."""
+
+
 class BodyTooLarge(MemserverError):
     """The body is over the configured limit."""
 

@@ -8,13 +8,14 @@ from contextlib import contextmanager
 
 import anyio
 
-from memserver.errors import BodyTooLarge, TooManyRequests, Unauthorized
+from memserver.errors import BodyTooLarge, Stalled, TooManyRequests, Unauthorized
 
 Header = tuple[bytes, bytes]
 """Name in lower case, and value, as ASGI gives them."""
 
 DRAIN_BYTES = 256 * 2**20  # several times the largest body that the contract allows
 DRAIN_SECONDS = 30
+STALL_SECONDS = 60
 
 
 def authorize(headers: Iterable[Header], keys: Sequence[bytes]) -> None:
@@ -31,10 +32,10 @@ def _presented(headers: Iterable[Header]) -> Iterator[bytes]:
     for name, value in headers:
         if name == b"x-api-key":
             yield value.strip()
-        elif name == b"authorization":
-            scheme, _, key = value.strip().partition(b" ")
-            if scheme.lower() in (b"bearer", b"token"):
-                yield key.strip()
+        elif name == b"authorization" and value.strip():
+            scheme, *key = value.split(maxsplit=1)
+            if scheme.lower() in (b"bearer", b"token") and key:
+                yield key[0].strip()
 
 
 class Slots:
@@ -57,17 +58,30 @@ class Slots:
 
 
 async def read_body(headers: Iterable[Header], chunks: AsyncIterator[bytes], limit: int) -> bytes:
-    """The whole body, at most ``limit`` bytes. Raises ``BodyTooLarge`` as soon as its declared or its real size is over."""
+    """The whole body, at most ``limit`` bytes. Raises ``BodyTooLarge`` as soon as its size is known to be over, ``Stalled``."""
     declared = dict(headers).get(b"content-length", b"")
     if declared.isdigit() and int(declared) > limit:
         raise _too_large(limit)
     size, body = 0, []
-    async for chunk in chunks:
+    async for chunk in _unstalled(chunks):
         size += len(chunk)
         if size > limit:
             raise _too_large(limit)
         body.append(chunk)
     return b"".join(body)
+
+
+async def _unstalled(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The same chunks. Raises ``Stalled`` where the next one does not come: a dead client must not keep its slot."""
+    while True:
+        try:
+            with anyio.fail_after(STALL_SECONDS):
+                chunk = await anext(chunks)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            raise Stalled(f"the body stopped coming for {STALL_SECONDS} seconds, send it again") from None
+        yield chunk
 
 
 def _too_large(limit: int) -> BodyTooLarge:

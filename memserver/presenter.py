@@ -4,36 +4,37 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from memserver.text import day, label, moment
-from memserver.types import Hit, Image, Message, Part, StoredMessage
+from memserver.types import Hit, Message, Part, StoredMessage
 
 ContentStyle = Literal["dated", "raw"]
 
-MAX_IMAGE_BYTES = 30 * 2**20
-"""Of all images of one response, decoded: 40 MiB as base64."""
-
 
 def present(
-    ranking: Sequence[tuple[int, float]], messages: Mapping[int, StoredMessage], style: ContentStyle, budget: int
+    ranking: Sequence[tuple[int, float]],
+    messages: Mapping[int, StoredMessage],
+    style: ContentStyle,
+    budget: int,
+    limit: int,
 ) -> list[Hit]:
-    """Hits for ``ranking``, (seq, score) best first.
+    """At most ``limit`` hits from ``ranking``, (seq, score) best first; a seq that ``messages`` lacks is passed over.
 
     ``budget``: characters of content in total, 0 for no limit. The first hit is always given whatever its length; a later one
-    that would pass the budget is left out, so that shorter ones behind it still find room; so is one whose images would pass
-    the 30 MiB that the contract allows a response. A message deleted meanwhile is left out too.
+    that would pass the budget is left out, so that shorter ones behind it still find room.
     """
     hits: list[Hit] = []
-    length = image_bytes = 0
+    length = 0
     for seq, score in ranking:
         stored = messages.get(seq)
         if stored is None:
             continue
         content = _content(stored.message, style)
-        size, image_size = _sizes(content)
-        if (hits and budget and length + size > budget) or image_bytes + image_size > MAX_IMAGE_BYTES:
+        size = len(content) if isinstance(content, str) else sum(len(part) for part in content if isinstance(part, str))
+        if hits and budget and length + size > budget:
             continue
         length += size
-        image_bytes += image_size
         hits.append(Hit(stored.id, content, score, _created_at(stored.message.timestamp)))
+        if len(hits) == limit:
+            break
     return hits
 
 
@@ -49,14 +50,6 @@ def _content(message: Message, style: ContentStyle) -> str | tuple[Part, ...]:
 def _front(message: Message) -> str:
     stamp = day(message.timestamp)
     return (f"[{stamp.isoformat()}] " if stamp else "") + label(message.role, message.text)
-
-
-def _sizes(content: str | tuple[Part, ...]) -> tuple[int, int]:
-    """Characters of text, and bytes of images."""
-    if isinstance(content, str):
-        return len(content), 0
-    texts = sum(len(part) for part in content if isinstance(part, str))
-    return texts, sum(len(part.data) for part in content if isinstance(part, Image))
 
 
 def _created_at(timestamp: int | None) -> str | None:

@@ -131,17 +131,25 @@ class SqliteStore:
             for (seq, id_, session_id, stems, counts), (start, end) in zip(rows, pairwise(bounds), strict=True)
         ]
 
-    def messages(self, user_id: str, seqs: Sequence[int]) -> dict[int, StoredMessage]:
+    def messages(self, user_id: str, seqs: Sequence[int], max_image_bytes: int) -> dict[int, StoredMessage]:
         of_seqs = "SELECT seq, id, session_id, role, text, timestamp, parts FROM messages WHERE user_id = ? AND seq IN ({})"
-        of_digests = "SELECT digest, mime, data FROM images WHERE user_id = ? AND digest IN ({})"
+        sizes_of = "SELECT digest, length(data) FROM images WHERE user_id = ? AND digest IN ({})"
+        images_of = "SELECT digest, mime, data FROM images WHERE user_id = ? AND digest IN ({})"
         with self._reading() as db:
-            rows = list(_select_in(db, of_seqs, user_id, seqs))
-            parts = {seq: json.loads(stored) for seq, *_, stored in rows if stored is not None}
-            digests = {part["image"] for stored in parts.values() for part in stored if "image" in part}
-            images = {row[0]: Image(*row) for row in _select_in(db, of_digests, user_id, sorted(digests))}
+            rows = {row[0]: row for row in _select_in(db, of_seqs, user_id, seqs)}
+            parts = {seq: json.loads(rows[seq][-1]) for seq in seqs if seq in rows and rows[seq][-1] is not None}
+            shown = {seq: [part["image"] for part in listed if "image" in part] for seq, listed in parts.items()}
+            sizes = dict(_select_in(db, sizes_of, user_id, list({digest for digests in shown.values() for digest in digests})))
+            for seq, digests in shown.items():
+                max_image_bytes -= (needed := sum(sizes[digest] for digest in digests))
+                if max_image_bytes < 0:
+                    max_image_bytes += needed
+                    del rows[seq]
+            kept = {digest for seq, digests in shown.items() if seq in rows for digest in digests}
+            images = {row[0]: Image(*row) for row in _select_in(db, images_of, user_id, list(kept))}
         return {
             seq: StoredMessage(seq, id_, session_id, Message(role, text, timestamp, _load_parts(parts.get(seq, []), images)))
-            for seq, id_, session_id, role, text, timestamp, _ in rows
+            for seq, id_, session_id, role, text, timestamp, _ in rows.values()
         }
 
     def delete(self, user_id: str) -> int:
@@ -173,10 +181,15 @@ class SqliteStore:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        with _store_errors(), self._write_lock:
-            self._check_open()
-            with transaction(self._writer, "IMMEDIATE"):
-                yield self._writer
+        if not self._write_lock.acquire(timeout=self._busy_timeout):  # those before us may wait as long for another process
+            raise StoreError("the database failed: " + ADVICE[sqlite3.SQLITE_BUSY])
+        try:
+            with _store_errors():
+                self._check_open()
+                with transaction(self._writer, "IMMEDIATE"):
+                    yield self._writer
+        finally:
+            self._write_lock.release()
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:

@@ -25,10 +25,14 @@ Analyzer = Callable[[str], list[str]]
 MAX_TERM = 128
 """Characters; longer runs (base64, minified code) are indexed by their beginning."""
 
+PIECE = 1 << 16
+"""Characters analysed at a time."""
+
 MAX_ROLE = 64
 """Characters of a role that are indexed and shown; with the date in front it leaves most of an embedder's window free."""
 
 _BIGRAM_SCRIPTS = (
+    "\u0900-\u0dff"  # the Indic scripts: their vowel signs are no word characters, which would tear words apart
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Myanmar, Khmer
     "\u3040-\u30ff\u31f0-\u31ff"  # kana
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
@@ -41,6 +45,7 @@ _APOSTROPHE = re.compile(r"['’](?:s\b)?")
 _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _MIXED = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
 _NOT_ASCII_WORD = re.compile(r"[^a-z0-9_\s/.-]")
+_LONG_MARKS = re.compile(r"([^\w\s!-~]{30})[^\w\s!-~]++")  # normalising a long run of combining marks takes quadratic time
 _MARKS = re.compile("[\u0300-\u036f]")
 _NAME = r"[^\W\d_a-z][\w.'’-]{0,30}"
 _LABEL = re.compile(
@@ -69,15 +74,28 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def stems(text: str) -> list[str]:
     """The analyzer ``words``."""
     terms: list[str] = []
-    for match in _TOKEN.finditer(unicodedata.normalize("NFKC", text)):
-        token = match.group()
-        if match.group(1):
-            terms.extend(_bigrams(token))
-        elif len(token) <= MAX_TERM:
-            terms.extend(_cached_terms(token))
-        else:
-            terms.extend(_token_terms(token))
+    for piece in _pieces(text):
+        for match in _TOKEN.finditer(unicodedata.normalize("NFKC", _LONG_MARKS.sub(r"\1", piece))):
+            token = match.group()
+            if match.group(1):
+                terms.extend(_bigrams(token))
+            elif len(token) <= MAX_TERM:
+                terms.extend(_cached_terms(token))
+            else:
+                terms.extend(_token_terms(token))
     return terms
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """``text`` in pieces that end at a blank where there is one near: a regex over all of it would hold the interpreter lock."""
+    start = 0
+    while start < len(text):
+        end = start + PIECE
+        if end < len(text):
+            blank = max(text.rfind(" ", end - MAX_TERM, end), text.rfind("\n", end - MAX_TERM, end))
+            end = blank + 1 if blank >= 0 else end
+        yield text[start:end]
+        start = end
 
 
 def _bigrams(run: str) -> Iterator[str]:

@@ -152,8 +152,11 @@ class Store(Protocol):
     def read_since(self, user_id: str, seen: Head | None) -> tuple[Head | None, list[Row]]:
         """The head and the rows after ``seen``, in one snapshot; all rows if the epoch is another one or ``seen`` is None."""
 
-    def messages(self, user_id: str, seqs: Sequence[int]) -> dict[int, StoredMessage]:
-        """Messages by sequence number; one that is gone is left out."""
+    def messages(self, user_id: str, seqs: Sequence[int], max_image_bytes: int) -> dict[int, StoredMessage]:
+        """Messages by sequence number; left out is one that is gone, or whose images would pass ``max_image_bytes`` in all.
+
+        Images count in the order of ``seqs``, as often as they are shown.
+        """
 
     def delete(self, user_id: str) -> int:
         """Delete all of a user's data; the number of messages deleted."""

@@ -124,9 +124,11 @@ def test_a_mode_of_which_no_leg_is_left_is_refused() -> None:
         ({"bm25/chunk": 1, "rank_bm25/session": 1}, Mode.BM25),
         ({"vectors/chunk": 1}, Mode.VECTOR),
         ({"bm25/chunk": 1, "vectors/chunk": 1}, Mode.HYBRID),
+        ({"method_of_a_fork/chunk": 1}, None),
+        ({}, None),
     ],
 )
-def test_the_mode_of_a_product_is_told_by_its_legs(legs: dict[str, float], mode: Mode) -> None:
+def test_the_mode_of_a_product_is_told_by_its_legs(legs: dict[str, float], mode: Mode | None) -> None:
     assert mode_of({"legs": legs}) is mode
 
 

@@ -13,6 +13,7 @@ from time import sleep
 from typing import Any
 
 import pytest
+from conftest import Serve
 from typer.testing import CliRunner
 
 from benchmark.errors import BenchError
@@ -20,7 +21,6 @@ from benchmark.locomo import HEADLINE, app, run
 from benchmark.locomo_data import load_conversations
 from benchmark.results import load
 from memserver.types import Hit
-from tests.conftest import Serve
 
 TINY = Path(__file__).parent / "locomo_tiny.json"
 MODES = {

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -130,6 +130,19 @@ def test_the_seed_profile_plays_sessions_as_documents(tmp_path: Path) -> None:
     assert found["recall_any@5"] == 1
     assert found["manifest"]["profile"] == "seed-bm25"
     assert "turn_recall@5" not in found["summary"]["scored"]
+
+
+def test_a_running_server_is_measured_with_its_own_settings(tmp_path: Path, serve: Callable[..., str]) -> None:
+    url = serve(LEGS="bm25/chunk=1")
+    found = report(tmp_path, "--via", "http", "--url", url)
+    assert found["recall_any@5"] == 1
+    assert {name: found["manifest"][name] for name in ("profile", "via", "mode", "embedder", "settings")} == {
+        "profile": "server",
+        "via": "http",
+        "mode": "bm25",
+        "embedder": "hashing",
+        "settings": None,
+    }
 
 
 def test_a_peer_is_compared_on_the_questions_both_have(tmp_path: Path) -> None:

@@ -36,7 +36,11 @@ def test_a_line_runs_from_the_left_to_the_right_and_higher_is_up() -> None:
 
 def test_the_axis_starts_at_the_tenth_below_the_lowest_value() -> None:
     chart = lines("t", ["1", "3"], [Series("a", [0.83, 1.0]), Series("b", [0.95, None])])
-    assert texts(chart) == ["80", "90", "100", "1", "3"]
+    assert texts(chart) == ["100", "90", "80", "1", "3"]
+
+
+def test_a_long_axis_has_fewer_rules_and_keeps_the_one_at_a_hundred() -> None:
+    assert texts(lines("t", ["1"], [Series("a", [0.15])])) == ["100", "80", "60", "40", "20", "1"]
 
 
 def test_a_system_without_a_value_has_no_point_there() -> None:

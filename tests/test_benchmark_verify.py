@@ -102,7 +102,7 @@ def test_a_condition_without_figures_is_skipped(paths: dict[str, Path]) -> None:
 
 def test_an_update_fills_in_what_the_command_finds(paths: dict[str, Path]) -> None:
     bench = Bench(mrr=0.75)
-    bench.report["compare"] = {"n": 9, "same_any5": 8, "shared": 9.5}
+    bench.report["compare"] = {"n": 8, "n_all": 9, "same_any5": 8, "shared": 9.5}
     found = updated({"name": "tiny", "command": COMMAND}, paths, bench)
     assert found == condition(figures={"n": 10, "mrr": 0.75, "agree_any@5": round(8 / 9, 6), "shared@10": 9.5 / 10})
     assert bench.commands == [["-m", "benchmark.longmemeval", "--data", str(paths["tiny.json"]), "--mode", "bm25"]]

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from indexes import by_position, layout, query, row, rows
 from rank_bm25 import BM25Okapi
 
 from memserver.retrievers.bm25 import BM25, Postings
 from memserver.views import VIEWS
-from tests.indexes import by_position, layout, query, row, rows
 
 WORDS = ("red", "green", "blue", "apple", "pear", "stone")
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), min_size=1, max_size=12)
@@ -84,7 +84,7 @@ def test_a_grouping_view_scores_as_if_the_groups_texts_were_indexed(
 def test_merging_the_tail_changes_nothing(texts: list[str], tail: int) -> None:
     stored = [row(seq, text) for seq, text in enumerate(texts, 1)]
     merging, lazy = Postings(), Postings()
-    merging._TAIL = tail  # type: ignore[misc]
+    merging._TAIL = tail
     for one in stored:
         merging.add([one])
         lazy.add([one])

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from indexes import by_position, layout, query, rows
 
 from memserver.retrievers.bm25 import BM25
 from memserver.retrievers.bm25_prefix import PrefixBM25
 from memserver.types import Query
 from memserver.views import VIEWS
-from tests.indexes import by_position, layout, query, rows
 
 STORED = rows(("s", "cat sat"), ("s", "catalog"), ("s", "category"), ("s", "dog"), ("s", "db"), ("s", "datastore"))
 

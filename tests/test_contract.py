@@ -572,3 +572,17 @@ def test_a_hit_with_an_image_is_written_as_parts_that_add_reads_back() -> None:
     (hit,) = json.loads(search_response([Hit("m", parts, 1.0)]))["data"]
     assert hit["content"] == [{"type": "text", "text": "before"}, image_part(data_url(PNG))]
     assert message({"content": hit["content"]}).parts == parts
+
+
+@pytest.mark.parametrize("number", ["NaN", "1e999", "[-Infinity]"])
+def test_a_session_id_that_json_can_not_echo_is_refused(number: str) -> None:
+    with pytest.raises(BadRequest, match="session_id"):
+        read_add(b'{"request_id":"r","user_id":"u","messages":[],"session_id":' + number.encode() + b"}")
+
+
+@pytest.mark.parametrize("name", ["request_id", "user_id", "session_id"])
+def test_an_id_is_taken_up_to_16384_characters(name: str) -> None:
+    ids = {"request_id": "r", "user_id": "u", "session_id": "s", "messages": []}
+    read_add(json.dumps({**ids, name: "é" * 16_384}).encode())
+    with pytest.raises(BadRequest, match=name):
+        read_add(json.dumps({**ids, name: "é" * 16_385}).encode())

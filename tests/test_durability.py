@@ -30,7 +30,7 @@ Body = Mapping[str, object]
 
 def adds() -> list[Body]:
     """Adds of two messages; each message has a word of its own, and names its user."""
-    bodies = [
+    bodies: list[Body] = [
         {
             "request_id": f"{user}:{number}",
             "user_id": user,

@@ -190,6 +190,24 @@ def test_top_k_is_filled_although_no_word_matches(start: Open, query: str) -> No
     assert len(search(engine, query, top_k=3)) == 3
 
 
+def test_top_k_is_filled_with_short_messages_where_long_ones_do_not_fit(start: Open) -> None:
+    engine = start(result_chars=1_000)
+    engine.add(add(*["zebra " * 150] * 3, *[f"zebra stripe {number}" for number in range(10)]))
+    hits = search(engine, "zebra zebra", top_k=5)
+    assert len(hits) == 5
+    assert sum(len(str(hit.content)) for hit in hits) <= 1_000
+
+
+def test_images_of_a_response_stay_within_what_the_contract_allows(start: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memserver.engine.MAX_IMAGE_BYTES", 100)
+    engine = start()
+    images = [Image(f"{number:064d}", "image/png", bytes(45)) for number in range(5)]
+    engine.add(add(*[Message("user", "", None, (image,)) for image in images], "text"))
+    hits = search(engine, "pictures")
+    assert sum(isinstance(hit.content, tuple) for hit in hits) == 2
+    assert "user: text" in contents(hits)
+
+
 def test_windows_of_blanks_are_not_embedded(start: Open) -> None:
     spy = Spy()
     start(spy).add(add("user: a" + " " * 6_000 + "b"))

@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from indexes import by_position, layout, ranked, rows
 
 from memserver.fusers import FUSERS
 from memserver.types import Ranked
-from tests.indexes import by_position, layout, ranked, rows
 
 LAYOUT = layout(rows(*[("s", "text")] * 10))
 LISTS = st.lists(

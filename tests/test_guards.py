@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from memserver import guards
-from memserver.errors import BodyTooLarge, TooManyRequests, Unauthorized
+from memserver.errors import BodyTooLarge, Stalled, TooManyRequests, Unauthorized
 from memserver.guards import Header, Slots, authorize, drain, read_body
 
 KEYS = (b"first", "schlüssel-钥匙".encode())
@@ -24,6 +24,7 @@ async def stream(*chunks: bytes) -> AsyncIterator[bytes]:
     ("name", "scheme"),
     [
         (b"authorization", b"Bearer "),
+        (b"authorization", b"Bearer\t"),
         (b"authorization", b"bearer "),
         (b"authorization", b"Token "),
         (b"authorization", b"TOKEN   "),
@@ -53,6 +54,19 @@ def test_every_key_passes_in_every_way(key: bytes, name: bytes, scheme: bytes) -
 def test_a_missing_or_wrong_key_is_refused(headers: list[Header]) -> None:
     with pytest.raises(Unauthorized):
         authorize(headers, KEYS)
+
+
+def test_a_body_that_stops_coming_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def stalling() -> AsyncIterator[bytes]:
+        yield b"{"
+        await anyio.sleep_forever()
+
+    async def read() -> bytes:
+        return await read_body([], stalling(), 100)
+
+    monkeypatch.setattr(guards, "STALL_SECONDS", 0.01)
+    with pytest.raises(Stalled):
+        anyio.run(read)
 
 
 def test_one_right_key_beside_a_wrong_one_passes() -> None:

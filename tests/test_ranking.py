@@ -3,9 +3,9 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from indexes import by_position, layout, ranked, rows
 
 from memserver.ranking import best, dense_ranks, filled, min_max, ordered
-from tests.indexes import by_position, layout, ranked, rows
 
 
 def test_the_best_are_kept_and_so_are_those_tied_with_the_last() -> None:

@@ -3,11 +3,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from indexes import by_position, layout, ranked, rows
 
 from memserver.rerankers import RERANKERS
 from memserver.rerankers.sessions import Sessions
 from memserver.types import Ranked
-from tests.indexes import by_position, layout, ranked, rows
 
 LAYOUT = layout(rows(*[(session, "text") for session in "aaaabbcaab"]))
 LISTS = st.dictionaries(st.integers(0, 9), st.floats(0, 1), max_size=10).map(

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from indexes import layout, query, row
 
 from memserver.retrievers import RETRIEVERS
 from memserver.types import Query
 from memserver.views import VIEWS
-from tests.indexes import layout, query, row
 
 TEXTS = ["red apple", "green pear", "red stone", "blue sky", "apple pie", "nothing here"]
 VECTORS = np.eye(6, dtype=np.float32) * 0.8 + 0.2

@@ -26,6 +26,8 @@ from memserver.store import USER_TABLES, SqliteStore
 from memserver.types import AddRequest, Chunk, Entry, FloatArray, Head, Image, Message, Part, Store
 
 DIMENSION = 4
+MAX_IMAGES = 1000  # bytes
+
 STAMP = {"embedder": "hashing", "model": "hashing-4", "dimension": str(DIMENSION), "fingerprint": "f1", "analyzer": "porter"}
 ROOT = Path(__file__).parents[1]
 Open = Callable[[], Store]
@@ -90,7 +92,7 @@ def test_a_user_without_an_add_has_no_head_no_rows_no_messages(store: Store) -> 
     assert store.head("u") is None
     assert store.read_since("u", None) == (None, [])
     assert store.read_since("u", Head(3, 1)) == (None, [])
-    assert store.messages("u", [1]) == {}
+    assert store.messages("u", [1], MAX_IMAGES) == {}
     assert store.known_vectors("u", [b"h"]) == {}
     assert store.find_request("u", "r") is None
     assert store.delete("u") == 0
@@ -116,7 +118,7 @@ def test_rows_come_back_with_stems_counts_and_vectors_of_each_message(store: Sto
 def test_messages_come_back_by_sequence_number_without_those_that_are_gone(store: Store) -> None:
     add(store, "u", "r1", entry("one", "m1"), session="s1")
     add(store, "u", "r2", entry("two", "m2"), session="s2")
-    found = store.messages("u", [2, 7, 1])
+    found = store.messages("u", [2, 7, 1], MAX_IMAGES)
     assert {seq: (m.seq, m.id, m.session_id, m.message) for seq, m in found.items()} == {
         1: (1, "m1", "s1", Message("user", "one", 1_700_000_000_000)),
         2: (2, "m2", "s2", Message("user", "two", 1_700_000_000_000)),
@@ -126,7 +128,7 @@ def test_messages_come_back_by_sequence_number_without_those_that_are_gone(store
 def test_more_keys_than_a_statement_takes_are_all_found(store: Store) -> None:
     texts = [f"text {n}" for n in range(1201)]
     add(store, "u", "r", *(entry(text) for text in texts))
-    assert list(store.messages("u", range(1, 1202))) == list(range(1, 1202))
+    assert list(store.messages("u", range(1, 1202), MAX_IMAGES)) == list(range(1, 1202))
     assert len(store.known_vectors("u", [chunk(text).text_hash for text in texts])) == 1201
 
 
@@ -134,7 +136,7 @@ def test_more_keys_than_a_statement_takes_are_all_found(store: Store) -> None:
 def test_a_timestamp_comes_back_as_it_was(store: Store, timestamp: int | None) -> None:
     message = Message("assistant", "x", timestamp)
     add(store, "u", "r", Entry("m", message, (), np.array([], np.uint16), ()))
-    assert store.messages("u", [1])[1].message == message
+    assert store.messages("u", [1], MAX_IMAGES)[1].message == message
 
 
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -142,7 +144,7 @@ def test_a_timestamp_comes_back_as_it_was(store: Store, timestamp: int | None) -
 def test_any_valid_text_comes_back_unchanged(store: Store, text: str) -> None:
     store.delete(text)  # of an earlier example
     add(store, text, text, entry(text, text), session=text, digest=text)
-    stored = store.messages(text, [1])[1]
+    stored = store.messages(text, [1], MAX_IMAGES)[1]
     assert (stored.message.text, stored.id, stored.session_id) == (text, text, text)
     assert store.find_request(text, text) == text
 
@@ -177,7 +179,7 @@ def test_parts_come_back_in_order_with_their_images(store: Store) -> None:
     parts: tuple[Part, ...] = (cat, "and", dog, '{"image": "x"}', cat)
     add(store, "u", "r1", entry("and", parts=parts))
     add(store, "u", "r2", entry("", parts=(cat,)), entry("plain"))
-    found = store.messages("u", [1, 2, 3])
+    found = store.messages("u", [1, 2, 3], MAX_IMAGES)
     assert [found[seq].message.parts for seq in (1, 2, 3)] == [parts, (cat,), ()]
 
 
@@ -185,7 +187,7 @@ def test_an_image_of_one_user_survives_the_deletion_of_another(store: Store) -> 
     add(store, "u", "r", entry("", parts=(image(b"png"),)))
     add(store, "v", "r", entry("", parts=(image(b"png"),)))
     store.delete("u")
-    assert store.messages("v", [1])[1].message.parts == (image(b"png"),)
+    assert store.messages("v", [1], MAX_IMAGES)[1].message.parts == (image(b"png"),)
 
 
 # --- vectors ----------------------------------------------------------------------------------------------------------
@@ -252,7 +254,7 @@ def test_delete_removes_all_of_one_user_and_counts_the_messages(store: Store) ->
     assert store.read_since("u", None) == (None, [])
     assert store.find_request("u", "r") is None
     assert store.known_vectors("u", [chunk("x").text_hash]) == {}
-    assert store.messages("u", [1, 2]) == {}
+    assert store.messages("u", [1, 2], MAX_IMAGES) == {}
     assert len(ids(store, "v")) == 2
 
 
@@ -460,7 +462,7 @@ def test_no_statement_reads_or_writes_memories_without_the_users_id(path: Path, 
     store.find_request("u", "r")
     store.known_vectors("u", [b"h"])
     store.read_since("u", None)
-    store.messages("u", [1])
+    store.messages("u", [1], MAX_IMAGES)
     store.delete("u")
     store.close()
     statements = [sql for sql in traced if not re.match(r"BEGIN|COMMIT|PRAGMA wal_checkpoint", sql)]

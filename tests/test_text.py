@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memserver.text import ANALYZERS, MAX_ROLE, MAX_TERM, ascii_stems, day, has_label, index_prefix, stems
+from memserver.text import ANALYZERS, MAX_ROLE, MAX_TERM, PIECE, ascii_stems, day, has_label, index_prefix, stems
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,7 @@ from memserver.text import ANALYZERS, MAX_ROLE, MAX_TERM, ascii_stems, day, has_
         ("20th", ["20th", "20", "th"]),
         ("ｆｕｌｌ　ｗｉｄｔｈ", ["full", "width"]),
         ("__init__", ["init"]),
+        ("हिन्दी", ["हि", "िन", "न्", "्द", "दी"]),
         ("", []),
         ("... !?", []),
     ],
@@ -61,7 +62,13 @@ def test_terms_are_short_lower_case_and_free_of_blanks(text: str) -> None:
         assert not any(character.isspace() for character in term)
 
 
-@pytest.mark.parametrize("run", ["a", "a.", "_", "'", "ａ", "aB1", "a_'", "猫"])
+def test_a_word_at_the_edge_of_two_pieces_stays_whole() -> None:
+    text = "word " * (PIECE // 5) + "unbroken tail"
+    for lead in range(12):
+        assert stems("x" * lead + " " + text)[-2:] == ["unbroken", "tail"]
+
+
+@pytest.mark.parametrize("run", ["a", "a.", "_", "'", "ａ", "aB1", "a_'", "猫", "\u0301\u0316", "ab "])
 def test_hostile_runs_are_cut_into_bounded_terms(run: str) -> None:
     assert all(len(term) <= MAX_TERM for term in stems(run * 300_000))
 

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from threading import Thread
 
 import pytest
+from indexes import query, row, rows
 
 from memserver.errors import StoreError
 from memserver.retrievers.bm25 import BM25
 from memserver.types import AddRequest, Entry, FloatArray, Head, Retriever, Row, StoredMessage
 from memserver.users import UserIndexes, UserLayout
 from memserver.views import VIEWS
-from tests.indexes import query, row, rows
 
 
 class FakeStore:
@@ -49,7 +49,7 @@ class FakeStore:
     def append(self, request: AddRequest, entries: Sequence[Entry]) -> bool:
         raise NotImplementedError
 
-    def messages(self, user_id: str, seqs: Sequence[int]) -> dict[int, StoredMessage]:
+    def messages(self, user_id: str, seqs: Sequence[int], max_image_bytes: int) -> dict[int, StoredMessage]:
         raise NotImplementedError
 
     def delete(self, user_id: str) -> int:
@@ -64,7 +64,8 @@ def build() -> Mapping[str, Retriever]:
 
 def found(indexes: UserIndexes, user: str, text: str) -> list[int]:
     with indexes.current(user) as index:
-        return index.retrievers["bm25"].search(query(text), VIEWS["chunk"](), index.layout, 10).entries.tolist()
+        hits = index.retrievers["bm25"].search(query(text), VIEWS["chunk"](), index.layout, 10)
+    return [int(entry) for entry in hits.entries]
 
 
 @pytest.fixture

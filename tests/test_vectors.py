@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from indexes import by_position, layout, query, row
 
 from memserver.retrievers.vectors import Vectors
 from memserver.types import FloatArray
 from memserver.views import VIEWS
-from tests.indexes import by_position, layout, query, row
 
 EAST, NORTH, NORTHEAST = (1.0, 0.0), (0.0, 1.0), (0.6, 0.8)
 

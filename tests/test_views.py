@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from indexes import layout, rows
 
 from memserver.types import Layout, View
 from memserver.users import UserLayout
 from memserver.views import VIEWS
-from tests.indexes import layout, rows
 
 
 @pytest.fixture

@@ -28,8 +28,8 @@ class Hashing:
     dimension: int = 256
 
     def __post_init__(self) -> None:
-        if self.dimension < 1:
-            raise ValueError("dimension must be at least 1")
+        if not 1 <= self.dimension <= 65_536:
+            raise ValueError("dimension must be from 1 to 65,536")
 
     @property
     def batch_size(self) -> int:

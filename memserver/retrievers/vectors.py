@@ -11,6 +11,8 @@ from memserver.arrays import Growing
 from memserver.ranking import best
 from memserver.types import FloatArray, Layout, Query, Ranked, Row, ScoreArray, View
 
+QUERY_WINDOWS = 64  # of a long query, searched at a time: its lists take some megabytes
+
 faiss.omp_set_num_threads(1)  # requests run in parallel already; a second thread gains nothing on one of them
 
 
@@ -59,10 +61,11 @@ class Vectors:
         windows = 2 * depth
         while True:
             windows = min(windows, index.ntotal)
-            scores, found = index.search(queries, windows)
-            by_message = np.full(self._messages, -np.inf)
-            np.maximum.at(by_message, self._owners.view[found.ravel()], scores.ravel().astype(np.float64))
-            unseen = scores[:, -1].max()  # no window that wasn't looked at scores more
+            by_message, unseen = np.full(self._messages, -np.inf), -np.inf
+            for start in range(0, len(queries), QUERY_WINDOWS):
+                scores, found = index.search(queries[start : start + QUERY_WINDOWS], windows)
+                np.maximum.at(by_message, self._owners.view[found.ravel()], scores.ravel().astype(np.float64))
+                unseen = max(unseen, scores[:, -1].max())  # no window that wasn't looked at scores more
             if windows == index.ntotal or np.count_nonzero(by_message >= unseen) >= depth:
                 return by_message
             windows *= 2  # long messages took several places each

@@ -1,0 +1,102 @@
+"""What a memory is measured against: one that returns nothing, one that returns history at random, and one that knows the answer.
+
+Each is a Memory that is sent the very same Adds and Searches, and presents what it chooses by the product's own rules:
+at most ``top_k`` hits, and the default number of characters in all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import islice
+from random import Random
+
+from benchmark.data import Case
+from benchmark.locomo_data import Conversation
+from memserver.config import Settings
+from memserver.contract import read_add, read_search
+from memserver.engine import hit_id
+from memserver.presenter import present
+from memserver.types import Hit, Message, StoredMessage
+
+Order = Callable[[str, Sequence[Message]], Iterable[int]]
+"""A query and a user's messages, in the order added -> the places of those to return, best first."""
+
+Said = tuple[int | None, str]
+"""A message as the bench knows it: its timestamp and its text."""
+
+
+class Control:
+    """A Memory that keeps every message and returns those that ``order`` chooses. Thread-safe for different users."""
+
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._kept: dict[str, list[StoredMessage]] = {}
+
+    def add(self, body: bytes) -> None:
+        request, _ = read_add(body)
+        kept = self._kept.setdefault(request.user_id, [])
+        kept += [
+            StoredMessage(seq, hit_id(request.user_id, request.request_id, position), request.session_id, message)
+            for position, (seq, message) in enumerate(enumerate(request.messages, len(kept)))
+        ]
+
+    def search(self, body: bytes) -> list[Hit]:
+        """The chosen messages, scored 1 / rank."""
+        request = read_search(body)
+        kept = self._kept.get(request.user_id, [])
+        chosen = islice(self._order(request.query, [stored.message for stored in kept]), request.top_k)
+        ranking = [(place, 1 / rank) for rank, place in enumerate(chosen, 1)]
+        return present(ranking, dict(enumerate(kept)), "dated", Settings().result_chars, request.top_k)
+
+    def describe(self) -> Mapping[str, object]:
+        return {}
+
+
+def nothing(*_: object) -> Iterable[int]:
+    """No message: the floor."""
+    return ()
+
+
+def at_random(seed: int) -> Order:
+    """Messages in an order that depends on the seed, the query and how many there are: what luck alone finds."""
+
+    def order(query: str, messages: Sequence[Message]) -> Iterable[int]:
+        generator = Random(f"{seed}/{query}")
+        return generator.sample(range(len(messages)), len(messages))
+
+    return order
+
+
+def oracle(gold: Mapping[str, AbstractSet[Said]]) -> Order:
+    """The messages that hold the answer and nothing else: the ceiling. ``gold``: by query."""
+
+    def order(query: str, messages: Sequence[Message]) -> Iterable[int]:
+        return (place for place, message in enumerate(messages) if (message.timestamp, message.text) in gold.get(query, ()))
+
+    return order
+
+
+def gold_of_cases(cases: Sequence[Case]) -> dict[str, set[Said]]:
+    """LongMemEval: the turns marked as evidence; of a gold session without a mark, all turns."""
+    gold: dict[str, set[Said]] = {}
+    for case in cases:
+        marked = {session for session, _ in case.evidence}
+        gold.setdefault(case.question, set()).update(
+            (session.timestamp, turn.content)
+            for place, session in enumerate(case.sessions)
+            if session.id in case.gold
+            for position, turn in enumerate(session.turns)
+            if place not in marked or (place, position) in case.evidence
+        )
+    return gold
+
+
+def gold_of_conversations(conversations: Sequence[Conversation]) -> dict[str, set[Said]]:
+    """LoCoMo: the turns that are a question's evidence."""
+    gold: dict[str, set[Said]] = {}
+    for conversation in conversations:
+        said = {turn.id: (session.timestamp, turn.content) for session in conversation.sessions for turn in session.turns}
+        for question in conversation.questions:
+            gold.setdefault(question.text, set()).update(said[turn] for turn in question.gold)
+    return gold
