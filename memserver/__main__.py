@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sys
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from memserver.engine import Engine
 
+SWITCH_SECONDS = 0.001  # a fifth of the default: how long each busy thread may keep the interpreter from answering /health
 KEEP_ALIVE_SECONDS = 75  # longer than a client's pause between two requests, so that it rarely meets a closing connection
 WORKER_SECONDS = 60  # until a worker that says nothing is replaced; importing its libraries on a cold disk takes a while
 SHUTDOWN_SECONDS = 30  # for requests in flight; one that is cut off was not acknowledged and will be sent again
@@ -98,6 +100,7 @@ def _open() -> tuple[Settings, Engine]:
     from memserver.engine import Engine  # here, so that the other commands start without sqlite and FastAPI
 
     settings = _settings()
+    sys.setswitchinterval(SWITCH_SECONDS)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("memserver").setLevel(settings.log_level.upper())
     try:

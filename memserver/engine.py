@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -49,8 +50,8 @@ SPARE = 4
 MAX_IMAGE_BYTES = 30 * 2**20
 """Of all images of a response, decoded; 40 MiB as base64."""
 
-_TEXT_THREADS = 4
-"""Requests that may split and stem at once: more would only take the interpreter lock from /health and from each other."""
+CPU_THREADS = max(2, os.cpu_count() or 1)
+"""Requests that may compute at once: more would only take the interpreter lock from each other and from /health."""
 
 
 def hit_id(user_id: str, request_id: str, position: int) -> str:
@@ -88,7 +89,7 @@ class Engine:
         self._batcher = Batcher(embedder, settings.embed_queue)
         self._users = UserIndexes(self._store, self._retrievers, settings.index_memory_mb * 2**20)
         self._adds = _KeyedLocks()
-        self._text_work = BoundedSemaphore(_TEXT_THREADS)
+        self._computing = BoundedSemaphore(CPU_THREADS)
 
     @classmethod
     def open(cls, settings: Settings, embedder: Embedder | None = None) -> Engine:
@@ -145,7 +146,7 @@ class Engine:
                 raise Conflict
 
     def _entries(self, request: AddRequest) -> list[Entry]:
-        with self._text_work:
+        with self._computing:
             prepared = [self._prepare(message) for message in request.messages]
         vectors = self._vectors(request.user_id, [text for item in prepared for text in item.texts])
         return [
@@ -182,11 +183,16 @@ class Engine:
         if request.top_k == 0 or not (request.query.strip() or request.options) or self._store.head(request.user_id) is None:
             return []
         query = self._query(request)
-        with self._users.current(request.user_id) as index:
+        with self._computing:
+            return self._found(request, query)
+
+    def _found(self, request: SearchRequest, query: Query) -> list[Hit]:
+        user_id = request.user_id
+        with self._users.current(user_id) as index:
             head, ranked = index.head, self._rank(query, index, request.top_k)
         ranking = list(zip((ranked.entries + 1).tolist(), ranked.scores.tolist(), strict=True))[: SPARE * request.top_k]
-        messages = self._store.messages(request.user_id, [seq for seq, _ in ranking], MAX_IMAGE_BYTES)
-        now = self._store.head(request.user_id)
+        messages = self._store.messages(user_id, [seq for seq, _ in ranking], MAX_IMAGE_BYTES)
+        now = self._store.head(user_id)
         if head is None or now is None or now.epoch != head.epoch:  # deleted meanwhile: the numbers may be new messages'
             return []
         budget = self._settings.result_chars_choice if request.options else self._settings.result_chars
@@ -194,7 +200,7 @@ class Engine:
 
     def _query(self, request: SearchRequest) -> Query:
         text = request.query if request.query.strip() else "\n".join(request.options)
-        with self._text_work:
+        with self._computing:
             terms = Counter[str]()
             for option in request.options:
                 terms.update(dict.fromkeys(self._stems(option), OPTION_WEIGHT))

@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 
 from benchmark.errors import BenchError
-from benchmark.results import Question, Result, describe_file, load, make_manifest, read_manifest, save, source_digest
+from benchmark.results import (
+    REVISION,
+    Question,
+    Result,
+    describe_file,
+    load,
+    make_manifest,
+    read_manifest,
+    revision,
+    save,
+    source_digest,
+)
 
 QUESTION = Question(
     id="q", type="t", scored=True, gold=["a"], ranked=["b", "a"], gold_ranks=[2], turn=None, metrics={"mrr": 1 / 2}
@@ -111,9 +122,13 @@ def test_the_code_has_one_digest_and_other_code_another(tmp_path: Path, monkeypa
 
 def test_outside_of_a_checkout_the_commit_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmark.results.ROOT", tmp_path)
+    assert revision() == ("unknown", True)
+
+
+def test_a_commit_during_the_run_does_not_change_what_was_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmark.results.revision", lambda: ("another", False))
     made = make_manifest(command="", profile="", mode=None, via="http", product={}, data={}, seed=0, seconds=0, partial=False)
-    assert (made["commit"], made["dirty"]) == ("unknown", True)
-    assert made["settings"] is None
+    assert (made["commit"], made["dirty"]) == REVISION
 
 
 def test_a_changed_result_differs() -> None:
