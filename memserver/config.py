@@ -45,7 +45,7 @@ def parse_legs(value: object) -> object:
     found = [_LEG.fullmatch(item.strip()) for item in value.split(",")]
     legs = tuple(Leg(match[1], match[2], float(match[3])) for match in found if match)
     if len(legs) < len(found) or not all(1 / MAX_WEIGHT <= leg.weight <= MAX_WEIGHT for leg in legs):
-        raise ValueError("must be retriever/view=weight, separated by commas, weights above 0 (from 1e-6 to 1e6)")
+        raise ValueError("must be retriever/view=weight, separated by commas, weights from 1e-6 to 1e6")
     if len({(leg.retriever, leg.view) for leg in legs}) < len(legs):
         raise ValueError("must name each retriever/view once")
     return legs

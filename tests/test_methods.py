@@ -114,7 +114,7 @@ def test_the_options_as_a_whole_are_not_a_variable() -> None:
         ("PORT", "65536", "should be less than or equal to 65535"),
         ("WORKERS", "0", "should be greater than or equal to 1"),
         ("CONTENT", "html", "should be 'dated' or 'raw'"),
-        ("LEGS", "bm25", "must be retriever/view=weight, separated by commas, weights above 0"),
+        ("LEGS", "bm25", "must be retriever/view=weight, separated by commas, weights from 1e-6 to 1e6"),
         ("LEGS", "bm42/chunk=1", "retriever must be one of bm25, vectors"),
         ("LEGS", "bm25/page=1", "view must be one of chunk, context, session"),
         ("EMBEDDER", "bert", "embedder must be one of minilm, none"),
