@@ -10,7 +10,7 @@ from contextlib import closing, nullcontext
 from pathlib import Path
 from threading import Lock
 from time import monotonic
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -27,7 +27,7 @@ from benchmark.profiles import style
 from benchmark.reader import Reader
 from benchmark.results import FOLDER, Question, Result, describe_file, make_manifest, save
 from benchmark.stats import percentiles
-from benchmark.summary import means, summarise, table
+from benchmark.summary import flat, latencies, means, summarise, table
 
 NAME = "locomo"
 READER_TOKENS = 1000  # what a small model on a small machine reads in seconds
@@ -167,7 +167,7 @@ def main(
     elif result.manifest["partial"]:
         typer.echo("\na part of the questions: not saved")
     if as_json:
-        typer.echo(json.dumps(flat(result) | {"saved": str(saved) if saved else None}))
+        typer.echo(json.dumps(flat(result, HEADLINE) | {"saved": str(saved) if saved else None}))
 
 
 def report(result: Result) -> str:
@@ -181,18 +181,7 @@ def report(result: Result) -> str:
         f"{corpus['unresolved_evidence']} more pieces of evidence name no turn",
         f"contained: a proxy, over the {contained} questions with a short answer",
     ]
-    for name in ("add_ms", "search_ms"):
-        times = result.performance[name]
-        if times["n"]:
-            lines.append(f"{name:<10}p50 {times['p50']:.1f}  p95 {times['p95']:.1f}  p99 {times['p99']:.1f}  (n {times['n']})")
-    return "\n".join(lines)
-
-
-def flat(result: Result) -> dict[str, Any]:
-    """The headline figures of the scored questions flat, all else nested, without the single questions."""
-    scored = result.summary["scored"]
-    nested = {name: value for name, value in result.as_json().items() if name != "questions"}
-    return {name: scored[name] for name in ("n", *HEADLINE) if name in scored} | nested
+    return "\n".join([*lines, *latencies(result)])
 
 
 def _with(row: Question, metrics: Mapping[str, float]) -> Question:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -26,7 +26,7 @@ from benchmark.profiles import style
 from benchmark.results import FOLDER, Result, describe_file, make_manifest, save, source_digest
 from benchmark.state import State
 from benchmark.stats import percentiles
-from benchmark.summary import HEADLINE, Outcome, summarise, table
+from benchmark.summary import HEADLINE, Outcome, flat, latencies, summarise, table
 from benchmark.systems import ours, read_system
 
 NAME = "longmemeval"
@@ -185,24 +185,16 @@ def main(
     elif result.manifest["partial"]:
         typer.echo("\na part of the questions: not saved")
     if as_json:
-        typer.echo(json.dumps(flat(result) | {"saved": str(saved) if saved else None, "compare": compared and asdict(compared)}))
+        typer.echo(
+            json.dumps(
+                flat(result, HEADLINE) | {"saved": str(saved) if saved else None, "compare": compared and asdict(compared)}
+            )
+        )
 
 
 def report(result: Result) -> str:
     """The result for people: the table of the groups in per cent, and the times."""
-    lines = [table(result), ""]
-    for name in ("add_ms", "search_ms"):
-        times = result.performance[name]
-        if times["n"]:
-            lines.append(f"{name:<10}p50 {times['p50']:.1f}  p95 {times['p95']:.1f}  p99 {times['p99']:.1f}  (n {times['n']})")
-    return "\n".join(lines)
-
-
-def flat(result: Result) -> dict[str, Any]:
-    """The headline figures of the scored questions flat, all else nested, without the single questions."""
-    scored = result.summary["scored"]
-    nested = {name: value for name, value in result.as_json().items() if name != "questions"}
-    return {name: scored[name] for name in ("n", *HEADLINE) if name in scored} | nested
+    return "\n".join([table(result), "", *latencies(result)])
 
 
 def _selection(limit: int | None, types: Sequence[str], seed: int) -> list[str]:

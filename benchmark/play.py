@@ -42,12 +42,12 @@ PLATFORM = Style()
 class Played:
     """What came back. ``ranked``: session ids, best first; a session without a hit is not among them.
 
-    ``turns``: the places of the hits in order, none where sessions are documents; ``contents``: their texts. Times are in
+    ``turns``: the places of the hits in order, None where sessions are documents; ``contents``: their texts. Times are in
     milliseconds, one for each Add.
     """
 
     ranked: tuple[str, ...]
-    turns: tuple[Place, ...]
+    turns: tuple[Place, ...] | None
     contents: tuple[str, ...] = field(repr=False)
     add_ms: tuple[float, ...]
     search_ms: float
@@ -81,7 +81,7 @@ def play(case: Case, memory: Memory, seed: int = 0, style: Style = PLATFORM) -> 
     ranked = rank_sessions(hits, {id: case.sessions[session].id for id, (session, _) in place_of.items()})
     return Played(
         ranked=tuple(ranked),
-        turns=() if style.documents else tuple(place_of[hit.id] for hit in hits),
+        turns=None if style.documents else tuple(place_of[hit.id] for hit in hits),
         contents=tuple(hit.content for hit in hits if isinstance(hit.content, str)),
         add_ms=tuple(add_ms),
         search_ms=search_ms,

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
+from typing import Any
 
 from benchmark.data import Place
 from benchmark.evidence import CHARACTERS
@@ -43,9 +44,9 @@ COLUMNS: Mapping[str, str] = {
 class Outcome:
     """What one question came to: the session ids as ranked, best first, and the gold ones.
 
-    ``turns``: the places of the hits in order; ``evidence``: those of the turns that hold the answer, where that is known;
-    ``seen``: how many of the hits an answer model with room for 50,000 characters reads; ``containment``: whether the answer
-    stands there.
+    ``turns``: the places of the hits in order, None where hits are no turns; ``evidence``: those of the turns that hold the
+    answer, where that is known; ``seen``: how many of the hits an answer model with room for 50,000 characters reads;
+    ``containment``: whether the answer stands there.
     """
 
     id: str
@@ -53,7 +54,7 @@ class Outcome:
     abstention: bool
     gold: frozenset[str]
     ranked: tuple[str, ...]
-    turns: tuple[Place, ...] = ()
+    turns: tuple[Place, ...] | None = None
     evidence: frozenset[Place] = frozenset()
     seen: int = 0
     containment: float | None = None
@@ -62,7 +63,7 @@ class Outcome:
 
     def question(self) -> Question:
         """Its row in the result file. Turn metrics are there only where hits are turns and some of them are known to matter."""
-        by_turn = bool(self.turns and self.evidence)
+        turns = self.turns if self.evidence else None
         return Question(
             id=self.id,
             type=self.type,
@@ -70,15 +71,15 @@ class Outcome:
             gold=sorted(self.gold),
             ranked=list(self.ranked[:RANKED]),
             gold_ranks=gold_ranks(self.ranked, self.gold),
-            turn={"gold": len(self.evidence), "gold_ranks": gold_ranks(self.turns, self.evidence)} if by_turn else None,
-            metrics=self._metrics(by_turn),
+            turn=None if turns is None else {"gold": len(self.evidence), "gold_ranks": gold_ranks(turns, self.evidence)},
+            metrics=self._metrics(turns),
         )
 
-    def _metrics(self, by_turn: bool) -> dict[str, float]:
+    def _metrics(self, turns: tuple[Place, ...] | None) -> dict[str, float]:
         values = {name: metric(self.ranked, self.gold) for name, metric in SESSION_METRICS.items()}
-        if by_turn:
-            values |= {name: metric(self.turns, self.evidence) for name, metric in TURN_METRICS.items()}
-            values[EVIDENCE] = recall_at_k(self.turns, self.evidence, self.seen)
+        if turns is not None:
+            values |= {name: metric(turns, self.evidence) for name, metric in TURN_METRICS.items()}
+            values[EVIDENCE] = recall_at_k(turns, self.evidence, self.seen)
         if self.containment is not None:
             values["containment"] = self.containment
         return values
@@ -109,6 +110,22 @@ def summarise(questions: Sequence[Question], seed: int = 0) -> Summary:
 def means(questions: Sequence[Question]) -> Means:
     """``n``, and the mean of every metric over the questions that have it."""
     return {"n": len(questions), **{name: fmean(values) for name, values in _values(questions).items()}}
+
+
+def flat(result: Result, headline: Sequence[str]) -> dict[str, Any]:
+    """The headline figures of the scored questions flat, all else nested, without the single questions."""
+    scored = result.summary["scored"]
+    nested = {name: value for name, value in result.as_json().items() if name != "questions"}
+    return {name: scored[name] for name in ("n", *headline) if name in scored} | nested
+
+
+def latencies(result: Result) -> list[str]:
+    """A line for Add and one for Search, in ms; none for what was not timed."""
+    timed = {name: result.performance[name] for name in ("add_ms", "search_ms") if result.performance[name]["n"]}
+    return [
+        f"{name:<10}p50 {times['p50']:.1f}  p95 {times['p95']:.1f}  p99 {times['p99']:.1f}  (n {times['n']})"
+        for name, times in timed.items()
+    ]
 
 
 def table(result: Result, columns: Mapping[str, str] = COLUMNS) -> str:

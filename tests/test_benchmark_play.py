@@ -153,7 +153,7 @@ def test_turns_are_counted_across_the_adds_of_a_session() -> None:
 
 def test_hits_that_are_documents_are_no_turns() -> None:
     found = play(load_cases(TINY)[0], Recorder(), style=DOCUMENTS)
-    assert (found.ranked, found.turns) == (("chat_2", "answer_bread", "chat_1"), ())
+    assert (found.ranked, found.turns) == (("chat_2", "answer_bread", "chat_1"), None)
 
 
 def test_a_hit_that_was_never_added_is_an_error() -> None:
