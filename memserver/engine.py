@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from threading import BoundedSemaphore, Lock
 
 import numpy as np
 
+from memserver import __version__
 from memserver.config import Leg, Settings
 from memserver.embedders import EMBEDDERS
 from memserver.embedders.batcher import Batcher
@@ -115,7 +115,7 @@ class Engine:
         settings = self._settings
         lexical = not all(RETRIEVERS[leg.retriever].needs_vectors for leg in settings.legs)
         return {
-            "version": version("memserver"),
+            "version": __version__,
             "mode": "hybrid" if lexical and self._needs_vectors else "lexical" if lexical else "vector",
             "embedder": settings.embedder,
             "model": self._embedder.model,

@@ -171,6 +171,18 @@ def test_results_do_not_depend_on_how_the_index_came_to_be(start: Open) -> None:
     assert [search(grown, "topic 3 note") for _ in range(5)] == [expected] * 5
 
 
+def test_an_index_is_rebuilt_without_embedding_or_stemming_again(start: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = start()
+    engine.add(add("one apple", "two pears"))
+    expected = search(engine, "pears")
+    engine.close()
+    spy = Spy()
+    again = start(spy)
+    monkeypatch.setattr(again, "_stems", {"pears": ["pear"]}.__getitem__)  # knows the query and nothing else
+    assert search(again, "pears") == expected
+    assert spy.seen == ["pears"]
+
+
 def test_hits_are_ordered_by_score_then_id_and_top_k_is_filled(start: Open) -> None:
     engine = start()
     engine.add(add(*["same words"] * 8, *[f"filler {number}" for number in range(12)]))
