@@ -6,6 +6,9 @@ from typing import Literal
 from memserver.text import day, label, moment
 from memserver.types import Hit, Message, Part, StoredMessage
 
+JOINT = 1
+"""Characters between two contents: the answer model reads them joined by newlines."""
+
 ContentStyle = Literal["dated", "raw"]
 
 
@@ -18,7 +21,7 @@ def present(
 ) -> list[Hit]:
     """At most ``limit`` hits from ``ranking``, (seq, score) best first; a seq that ``messages`` lacks is passed over.
 
-    ``budget``: characters of content in total, 0 for no limit. The first hit is always given whatever its length; a later one
+    ``budget``: characters of all contents joined, 0 for no limit. The first hit is always given whatever its length; a later one
     that would pass the budget is left out, so that shorter ones behind it still find room.
     """
     hits: list[Hit] = []
@@ -29,9 +32,9 @@ def present(
             continue
         content = _content(stored.message, style)
         size = len(content) if isinstance(content, str) else sum(len(part) for part in content if isinstance(part, str))
-        if hits and budget and length + size > budget:
+        if hits and budget and length + JOINT + size > budget:
             continue
-        length += size
+        length += size + JOINT * bool(hits)
         hits.append(Hit(stored.id, content, score, _created_at(stored.message.timestamp)))
         if len(hits) == limit:
             break

@@ -34,9 +34,9 @@ def test_created_at_is_the_messages_own_time_or_absent() -> None:
 
 
 def test_the_budget_counts_content_and_a_hit_that_does_not_fit_makes_room_for_shorter_ones() -> None:
-    texts = ["a" * 40, "b" * 70, "c" * 50, "d" * 11]
+    texts = ["a" * 40, "b" * 70, "c" * 59, "d"]
     shown = hits(*(Message("user", text) for text in texts), style="raw", budget=100)
-    assert [hit.id for hit in shown] == ["id1", "id3"]  # 40, not 40 + 70, 40 + 50, not 90 + 11
+    assert [hit.id for hit in shown] == ["id1", "id3"]  # 40, not 40 + 1 + 70, 40 + 1 + 59 = 100, not one more
 
 
 def test_the_first_hit_is_given_whatever_its_length() -> None:
