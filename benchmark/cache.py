@@ -25,7 +25,8 @@ class CachedEmbedder:
     """An Embedder that asks ``directory``/vectors.sqlite first. The key is the embedder's fingerprint and a hash of the text.
 
     Vectors are kept as float32, bit for bit, so a cached run equals the first one. Several processes may share the file.
-    ``texts`` counts what the product asked for, cached or not: what a run without the cache would embed.
+    ``texts`` counts what the product asked for, cached or not: what a run without the cache would embed; ``misses`` those of
+    them that were embedded, ``hits`` the rest, whose time is that of a look-up.
     Raises ``BenchError`` where the folder can't be used.
     """
 
@@ -34,6 +35,7 @@ class CachedEmbedder:
         self._lock = Lock()
         self._bytes = 0
         self.texts = 0
+        self.misses = 0
         try:
             directory.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(directory / FILE, timeout=60, isolation_level=None, check_same_thread=False)
@@ -47,6 +49,10 @@ class CachedEmbedder:
     def tokens(self) -> int:
         """Of ``texts``, estimated from their length: one figure for all models, and no second tokenization of every text."""
         return self._bytes // BYTES_PER_TOKEN
+
+    @property
+    def hits(self) -> int:
+        return self.texts - self.misses
 
     @property
     def batch_size(self) -> int:
@@ -84,6 +90,8 @@ class CachedEmbedder:
         vectors = self._read(keys)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors}
         if missing:
+            with self._lock:
+                self.misses += len(missing)
             fresh = dict(zip(missing, self._embedder.embed(list(missing.values())), strict=True))
             self._write(fresh)
             vectors |= fresh

@@ -26,6 +26,9 @@ HEADLINE: Mapping[str, Sequence[str]] = {
 
 BY_TYPE: Mapping[str, Sequence[str]] = {"longmemeval": ("mrr", "mrr@10", "recall_all@5"), "locomo": ("recall@10", "mrr")}
 
+FEWEST = 5
+"""Questions that a type needs for a bar of its own: a mean of fewer says nothing."""
+
 LATENCY: Mapping[str, str] = {"add_ms": "Add", "search_ms": "Search"}
 PERCENTILES = ("p50", "p95", "p99")
 
@@ -59,17 +62,29 @@ def _by_type(found: Sequence[Standing], metric: str) -> str:
     for row in found[0].system.rows.values():
         counts[row.type] = counts.get(row.type, 0) + row.scored
     types = sorted({type for one in found for type in one.types})
-    series = [Series(one.name, [one.types.get(type, {}).get(metric) for type in types]) for one in found]
+    series = [
+        Series(one.name, [one.types.get(type, {}).get(metric) if counts[type] >= FEWEST else None for type in types])
+        for one in found
+    ]
     title = f"{label(metric)} by type of question"
     groups = [f"{type} ({counts[type]})" for type in types]
-    return _figure(title, "per cent; in brackets the number of questions", bars(title, groups, series, 1, _per_cent))
+    unit = f"per cent; in brackets the number of questions, no bar for fewer than {FEWEST}"
+    return _figure(title, unit, bars(title, groups, series, 1, _per_cent))
 
 
 def _latency(found: Sequence[Standing], key: str) -> str:
     series = [Series(one.name, [_timed(one, key).get(name) for name in PERCENTILES]) for one in found]
     top = max(value for one in series for value in one.values if value is not None)
     title = f"{LATENCY[key]}, time"
-    return _figure(title, "milliseconds, each on its own machine", bars(title, PERCENTILES, series, top, _milliseconds))
+    unit = "; ".join(["milliseconds, each on its own machine", *_cached(found)])
+    return _figure(title, unit, bars(title, PERCENTILES, series, top, _milliseconds))
+
+
+def _cached(found: Sequence[Standing]) -> Iterator[str]:
+    """What must be known of times in which texts were looked up instead of embedded."""
+    for one in found:
+        if one.system.result and (share := one.system.result.cached):
+            yield f"{one.name}: vectors from the cache ({100 * share:.1f}% of the texts)"
 
 
 def _timed(one: Standing, key: str) -> Mapping[str, float]:

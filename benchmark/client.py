@@ -101,13 +101,23 @@ class EngineMemory:
             "embedded_tokens": self._embedder.tokens,
         }
 
+    def cached(self) -> Mapping[str, int | None]:
+        """How many of the embedded texts came from the cache, which makes latencies look better than they are."""
+        return {"cache_hits": self._embedder.hits, "cache_misses": self._embedder.misses}
+
 
 class HttpMemory:
-    """A running server. Every method raises ``BenchError`` where it can't be reached or answers with anything but a 2xx."""
+    """A running server. Every method raises ``BenchError`` where it can't be reached or answers with anything but a 2xx.
+
+    So does the constructor for a ``url`` that is none.
+    """
 
     def __init__(self, url: str, api_key: str = "") -> None:
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {api_key}"} if api_key else {})
-        self._client = httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT)
+        try:
+            self._client = httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT)
+        except httpx.InvalidURL as error:  # no HTTPError, unlike all else that httpx raises
+            raise BenchError(f"--url {url}: not an address ({error})") from error
 
     def add(self, body: bytes) -> None:
         self._json("POST", "/add", body)
@@ -126,6 +136,10 @@ class HttpMemory:
     def usage(self) -> Mapping[str, int]:
         """Nothing: a server doesn't tell."""
         return {}
+
+    def cached(self) -> Mapping[str, int | None]:
+        """Unknown: a server keeps its own vectors, or none."""
+        return {"cache_hits": None, "cache_misses": None}
 
     def close(self) -> None:
         self._client.close()

@@ -106,28 +106,33 @@ def assignments(texts: Sequence[str]) -> dict[str, str]:
 
 
 @contextmanager
-def failures(command: str) -> Iterator[None]:
-    """What can't be run is said on stderr, with exit code 2; an interrupt with 130, as shells have it."""
+def failures(command: str, *, resumable: bool = False) -> Iterator[None]:
+    """What can't be run is said on stderr, with exit code 2; an interrupt with 130, as shells have it.
+
+    ``resumable``: what an interrupted run has found is kept for the next.
+    """
     try:
         yield
     except (BenchError, MemserverError) as error:
         typer.echo(f"{command}: {error}", err=True)
         raise typer.Exit(2) from error
     except KeyboardInterrupt as error:
-        typer.echo(f"\n{command}: interrupted; the same command goes on where it stopped", err=True)
+        hint = "; the same command goes on where it stopped" if resumable else ""
+        typer.echo(f"\n{command}: interrupted{hint}", err=True)
         raise typer.Exit(130) from error
 
 
-def progress(what: str) -> Progress:
-    """Shows on stderr how many are done and how long the rest takes, one line that is written over on a terminal."""
+def progress(what: str, known: int = 0) -> Progress:
+    """Shows on stderr how many are done and how long the rest takes, one line that is written over on a terminal.
+
+    ``known``: how many an earlier run had done, which took no time of this one.
+    """
     started = monotonic()
-    first: list[int] = []  # what an earlier run had done took no time of this one
     end = "\r" if sys.stderr.isatty() else "\n"
 
     def show(done: int, total: int) -> None:
-        first[:] = first or [done - 1]
         elapsed = monotonic() - started
-        remaining = elapsed / (done - first[0]) * (total - done)
+        remaining = elapsed / (done - known) * (total - done)
         line = f"{done}/{total} {what}, {elapsed:.0f} s, about {remaining:.0f} s left"
         print(f"{line:<60}", file=sys.stderr, end=end if done < total else "\n", flush=True)
 

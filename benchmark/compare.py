@@ -37,7 +37,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A question whose first gold item ranks differently; 11 stands for any rank beyond the first ten."""
+    """A question whose first gold item ranks differently; ``Comparison.depth`` + 1 stands for any rank beyond it."""
 
     id: str
     type: str
@@ -49,12 +49,14 @@ class Change:
 class Comparison:
     """A against B over ``n`` scored questions.
 
-    ``wins``: A's first gold item ranks before B's; ``p``: two-sided sign test of wins against losses. Agreement, which says how
+    ``wins``: A's first gold item ranks before B's, ranks beyond ``depth`` being alike: ten beside a peer, who publishes no more,
+    else the deepest rank at which either found one; ``p``: two-sided sign test of wins against losses. Agreement, which says how
     well one system rebuilds another, is over all ``n_all`` common questions: on ``same_any5`` of them both find a gold session
     among five or neither does; ``shared`` of the first ten sessions are the same, on average.
     """
 
     n: int
+    depth: int
     wins: int
     ties: int
     losses: int
@@ -74,11 +76,14 @@ def paired(a: System, b: System) -> Comparison:
         raise BenchError(f"no scored question is common to {a.name} and {b.name}")
     rows = [(ours, theirs) for _, ours, theirs in pairs]
     every = [(row, right.rows[id]) for id, row in left.rows.items()]
-    changes = [Change(id, ours.type, ours.rank, theirs.rank) for id, ours, theirs in pairs if ours.rank != theirs.rank]
+    depth = max(row.rank or 1 for pair in rows for row in pair) if _have("mrr", rows) else DEPTH
+    ranks = [(id, ours.type, _cut(ours.rank, depth), _cut(theirs.rank, depth)) for id, ours, theirs in pairs]
+    changes = [Change(*each) for each in ranks if each[2] != each[3]]
     wins = sum(change.a < change.b for change in changes)
     any5 = "session_any@5" if a.benchmark == "locomo" else "recall_any@5"
     return Comparison(
         n=len(rows),
+        depth=depth,
         wins=wins,
         ties=len(rows) - len(changes),
         losses=len(changes) - wins,
@@ -98,7 +103,7 @@ def table(a: str, b: str, found: Comparison) -> str:
         f"B  {b}",
         "",
         f"{found.n} questions: A wins {found.wins}, ties {found.ties}, loses {found.losses} (sign test p {p_value(found.p)}),",
-        f"by the rank of the first gold item, beyond {DEPTH} counted as {DEPTH + 1}",
+        f"by the rank of the first gold item, beyond {found.depth} counted as {found.depth + 1}",
         "",
         f"{'':14}{'A':>7}{'B':>7}{'A - B':>8}  95% interval",
     ]
@@ -111,7 +116,9 @@ def table(a: str, b: str, found: Comparison) -> str:
     ]
     if found.changes:
         lines += ["", "rank of the first gold item, where it differs:", f"{'A':>4}{'B':>4}  question"]
-        lines += [f"{_rank(change.a):>4}{_rank(change.b):>4}  {change.id} ({change.type})" for change in found.changes]
+        for change in found.changes:
+            a_rank, b_rank = (_rank(rank, found.depth) for rank in (change.a, change.b))
+            lines.append(f"{a_rank:>4}{b_rank:>4}  {change.id} ({change.type})")
     return "\n".join(lines)
 
 
@@ -130,8 +137,12 @@ def _have(name: str, rows: Sequence[tuple[Row, Row]]) -> bool:
     return all(name in row.metrics for pair in rows for row in pair)
 
 
-def _rank(rank: int) -> str:
-    return str(rank) if rank <= DEPTH else f">{DEPTH}"
+def _cut(rank: int | None, depth: int) -> int:
+    return min(rank or depth + 1, depth + 1)
+
+
+def _rank(rank: int, depth: int) -> str:
+    return str(rank) if rank <= depth else f">{depth}"
 
 
 @app.command()

@@ -1,18 +1,21 @@
 """What a memory is measured against: one that returns nothing, one that returns history at random, and one that knows the answer.
 
 Each is a Memory that is sent the very same Adds and Searches, and presents what it chooses by the product's own rules:
-at most ``top_k`` hits, and the default number of characters in all.
+at most ``top_k`` hits, and as many characters in all as its settings allow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from itertools import islice
 from random import Random
+from statistics import fmean
 
 from benchmark.data import Case
 from benchmark.locomo_data import Conversation
+from benchmark.systems import Row
 from memserver.config import Settings
 from memserver.contract import read_add, read_search
 from memserver.engine import hit_id
@@ -27,10 +30,14 @@ Said = tuple[int | None, str]
 
 
 class Control:
-    """A Memory that keeps every message and returns those that ``order`` chooses. Thread-safe for different users."""
+    """A Memory that keeps every message and returns those that ``order`` chooses. Thread-safe for different users.
 
-    def __init__(self, order: Order) -> None:
+    ``settings``: how hits are presented, and how long they may be together.
+    """
+
+    def __init__(self, order: Order, settings: Settings) -> None:
         self._order = order
+        self._settings = settings
         self._kept: dict[str, list[StoredMessage]] = {}
 
     def add(self, body: bytes) -> None:
@@ -47,7 +54,7 @@ class Control:
         kept = self._kept.get(request.user_id, [])
         chosen = islice(self._order(request.query, [stored.message for stored in kept]), request.top_k)
         ranking = [(place, 1 / rank) for rank, place in enumerate(chosen, 1)]
-        return present(ranking, dict(enumerate(kept)), "dated", Settings().result_chars, request.top_k)
+        return present(ranking, dict(enumerate(kept)), self._settings.content, self._settings.result_chars, request.top_k)
 
     def describe(self) -> Mapping[str, object]:
         return {}
@@ -66,6 +73,14 @@ def at_random(seed: int) -> Order:
         return generator.sample(range(len(messages)), len(messages))
 
     return order
+
+
+def averaged(draws: Sequence[Mapping[str, Row]]) -> dict[str, Row]:
+    """The first draw's rows with the metrics' means over all draws; a row's rank is then 1 / its mean reciprocal rank."""
+    return {
+        id: replace(row, metrics={name: fmean(draw[id].metrics[name] for draw in draws) for name in row.metrics})
+        for id, row in draws[0].items()
+    }
 
 
 def oracle(gold: Mapping[str, AbstractSet[Said]]) -> Order:

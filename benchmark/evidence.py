@@ -25,7 +25,9 @@ SHORT_ANSWER = 5
 
 _WORD = re.compile(r"\w+")
 _ARTICLES = frozenset({"a", "an", "the"})
-_SAYS_NOTHING = frozenset({"yes", "no"})  # words that stand in any talk, whatever the question
+_SAYS_NOTHING = frozenset(  # words that stand in any long talk, whatever the question
+    "yes no zero one two three four five six seven eight nine ten eleven twelve".split()
+)
 
 
 def within_characters(contents: Sequence[str], budget: int) -> int:
@@ -55,10 +57,10 @@ def words(text: str) -> list[str]:
 def containment(answer: str, text: str) -> float | None:
     """1 if the normalised answer stands in the normalised text as whole words in a row, else 0: a proxy for what can be answered.
 
-    None where it would say nothing: an empty answer, one of more than ``SHORT_ANSWER`` words, a bare yes or no.
+    None where it would say nothing: an empty answer, one of more than ``SHORT_ANSWER`` words, a bare yes, no or number.
     """
     wanted = words(answer)
-    if not 1 <= len(wanted) <= SHORT_ANSWER or _SAYS_NOTHING.issuperset(wanted):
+    if not 1 <= len(wanted) <= SHORT_ANSWER or all(word.isnumeric() or word in _SAYS_NOTHING for word in wanted):
         return None
     return float(f" {' '.join(wanted)} " in f" {' '.join(words(text))} ")
 

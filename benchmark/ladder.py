@@ -22,19 +22,23 @@ from benchmark import command, locomo, longmemeval
 from benchmark.client import Memory
 from benchmark.command import Conditions
 from benchmark.compare import Comparison, p_value, paired
-from benchmark.controls import Control, Said, at_random, gold_of_cases, gold_of_conversations, nothing, oracle
+from benchmark.controls import Control, Order, Said, at_random, averaged, gold_of_cases, gold_of_conversations, nothing, oracle
 from benchmark.data import load_cases
 from benchmark.errors import BenchError
 from benchmark.locomo_data import load_conversations
 from benchmark.profiles import PROFILES
-from benchmark.results import Question, Result, describe_file, save
-from benchmark.standings import Standing, label, line, standings
+from benchmark.results import REVISION, Question, Result, describe_file, save
+from benchmark.standings import Standing, headings, line, standings
 from benchmark.systems import System, rows
+from memserver.methods import load_settings
 
 DEFAULT = "default"
 CLIMB = ("nothing", "random", "bm25", "rank_bm25", "vector", "seed", DEFAULT)
 RUNGS = (*CLIMB, *(name for name in PROFILES if name not in CLIMB), "oracle")
 """Every profile has its row: those that take a part out of the default stand below it."""
+
+DRAWS = 20
+"""Of the random history; its figures are their means."""
 
 Play = Callable[[Memory], list[Question]]
 """Plays a data set through a memory."""
@@ -81,12 +85,15 @@ BENCHES: Mapping[Name, Bench] = {
     Name.LONGMEMEVAL: Bench(
         _longmemeval,
         longmemeval.measure,
-        ("recall_any@1", "recall_any@5", "recall_all@5", "ndcg@10", "mrr", "evidence@50000chars"),
+        (
+            *("recall_any@1", "recall_any@5", "recall_all@5", "ndcg@10", "mrr"),
+            *("turn_any@10", "turn_recall@10", "evidence@50000chars", "containment"),
+        ),
     ),
     Name.LOCOMO: Bench(
         _locomo,
         locomo.measure,
-        ("any@10", "recall@10", "recall@100", "mrr", "session_any@5", "evidence@50000chars"),
+        ("any@10", "recall@10", "recall@100", "mrr", "session_any@5", "evidence@50000chars", "containment"),
         frozenset({"seed"}),  # its hits are whole sessions
     ),
 }
@@ -114,13 +121,18 @@ def main(
             raise BenchError("--save and --limit don't go together: a part of the questions is no result")
         measure = partial(bench.measure, data, seed=seed, cache=cache, limit=limit)
         play, gold = bench.load(data, limit, seed)
-        controls = {"nothing": nothing, "random": at_random(seed), "oracle": oracle(gold)}
+        settings = load_settings({}, given)
+        controls: dict[str, list[Order]] = {
+            "nothing": [nothing],
+            "random": [at_random(DRAWS * seed + draw) for draw in range(DRAWS)],
+            "oracle": [oracle(gold)],
+        }
         systems = []
         for place, name in enumerate(names, 1):
             print(f"{name} ({place}/{len(names)})", file=sys.stderr, flush=True)
             result = None if name in controls else measure(Conditions(name, given=given))
-            questions = result.questions if result else play(Control(controls[name]))
-            systems.append(System(name, benchmark, rows(benchmark, questions), result))
+            runs = [result.questions] if result else [play(Control(order, settings)) for order in controls[name]]
+            systems.append(System(name, benchmark, averaged([rows(benchmark, questions) for questions in runs]), result))
             if result and folder:
                 save(result, folder)
         found = standings(systems)
@@ -135,9 +147,19 @@ def main(
         ]
     )
     typer.echo(table(found, bench.columns, against))
-    typer.echo(f"\n`{shown}`: {found[0].n} questions, per cent; {file['file']}, SHA-256 {file['sha256'][:12]}")
+    commit, dirty = REVISION
+    made_by = [
+        f"commit {commit}{' and uncommitted changes' if dirty else ''}",
+        f"{file['file']} {file['sha256'][:12]}",
+        *weights(found),
+    ]
+    typer.echo(f"\n`{shown}`: {found[0].n} questions, per cent. `random` is the mean of {DRAWS} draws.")
+    if against:
+        typer.echo(f"p is not corrected for the {len(against)} rungs held against the default.")
+    typer.echo("; ".join(made_by))
     if as_json:
-        typer.echo(json.dumps({"benchmark": benchmark, "command": shown, "data": file, "rows": _rows(found, against)}))
+        run = {"benchmark": benchmark, "command": shown, "commit": commit, "dirty": dirty, "data": file}
+        typer.echo(json.dumps({**run, "rows": _rows(found, against)}))
 
 
 def choose(names: Sequence[str], only: str, skip: str) -> list[str]:
@@ -157,11 +179,18 @@ def versus_default(found: Sequence[Standing]) -> dict[str, Comparison]:
     return {one.name: paired(one.system, default) for one in found if one.system is not default} if default else {}
 
 
+def weights(found: Sequence[Standing]) -> list[str]:
+    """The models that took part, each with the first digits of its fingerprint."""
+    manifests = [one.system.result.manifest for one in found if one.system.result]
+    used = {f"{manifest['model']} {manifest['fingerprint'][:12]}" for manifest in manifests if manifest["model"] != "none"}
+    return sorted(used)
+
+
 def table(found: Sequence[Standing], metrics: Sequence[str], against: Mapping[str, Comparison]) -> str:
     """A row a rung in per cent; the last columns say on how many questions its first gold item ranks before, with and behind the
     default's, and the sign test's p.
     """
-    lines = [line("", *map(label, metrics), "win / tie / loss", "p"), line(":--", *["--:"] * (len(metrics) + 2))]
+    lines = [line("", *headings(found, metrics), "win / tie / loss", "p"), line(":--", *["--:"] * (len(metrics) + 2))]
     for one in found:
         cells = (f"{100 * one.means[name]:.1f}" if name in one.means else "–" for name in metrics)
         versus = against.get(one.name)
@@ -177,6 +206,8 @@ def _rows(found: Sequence[Standing], against: Mapping[str, Comparison]) -> list[
             "settings": PROFILES.get(one.name),
             "n": one.n,
             "metrics": one.means,
+            "counts": one.counts,
+            "fingerprint": one.system.result and one.system.result.manifest["fingerprint"],
             "intervals": one.intervals,
             "versus_default": {key: getattr(against[one.name], key) for key in ("wins", "ties", "losses", "p")}
             if one.name in against

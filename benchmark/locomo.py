@@ -94,7 +94,7 @@ def measure(
     with conditions.open(cache) as memory:
         timed = Timed(memory, _counter(sum(map(requests, conversations)), command.progress("requests")))
         outcomes = run(conversations, timed, seed, concurrency)
-        product, usage = memory.describe(), memory.usage()
+        product, usage, cached = memory.describe(), memory.usage(), memory.cached()
     answers = read(outcomes, reader, reader_tokens, command.progress("answers")) if reader else {}
     questions = [_with(outcome.row(), answers.get(outcome.question.id, {})) for outcome in outcomes]
     summary = summarise(questions, seed)
@@ -110,6 +110,8 @@ def measure(
         seed=seed,
         seconds=monotonic() - started,
         partial=len(conversations) < len(every),
+        concurrency=concurrency,
+        cached=cached,
     )
     return Result(
         benchmark=NAME,
@@ -160,8 +162,8 @@ def main(
                 reader=reader,
                 reader_tokens=reader_tokens,
             )
+        typer.echo(report(result))  # first: a file that can't be written must not cost what was measured
         saved = None if no_save or result.manifest["partial"] else save(result, folder)
-    typer.echo(report(result))
     if saved:
         typer.echo(f"\nsaved as {saved}")
     elif result.manifest["partial"]:

@@ -15,7 +15,7 @@ import typer
 
 from benchmark import command
 from benchmark.client import Memory, mode_of
-from benchmark.command import Conditions, Progress
+from benchmark.command import Conditions, Progress, Via
 from benchmark.compare import paired
 from benchmark.compare import table as comparison
 from benchmark.data import Case, download, load_cases, statistics
@@ -104,11 +104,16 @@ def measure(
     with conditions.open(cache) as memory:
         product = memory.describe()
         arguments = [*conditions.arguments, "--seed", str(seed)]
-        state = State(cache, {"bench": NAME, "arguments": arguments, "code": source_digest(), "data": corpus, "product": product})
-        outcomes = run(cases, memory, seed, concurrency, command.progress("cases"), how, state)
+        condition = {"bench": NAME, "arguments": arguments, "code": source_digest(), "data": corpus, "product": product}
+        # Whether a server's code is still the same can't be told.
+        state = State(cache, condition) if conditions.via is Via.ENGINE else None
+        resumed = sum(case.id in state.known for case in cases) if state else 0
+        outcomes = run(cases, memory, seed, concurrency, command.progress("cases", resumed), how, state)
         # What the process holds says nothing of a run of which it did only a part.
-        usage = {} if state.known else memory.usage()
-    state.finish()
+        usage = {} if resumed else memory.usage()
+        cached = memory.cached()
+    if state:
+        state.finish()
     questions = [outcome.question() for outcome in outcomes]
     summary = summarise(questions, seed)
     manifest = make_manifest(
@@ -123,6 +128,9 @@ def measure(
         seed=seed,
         seconds=monotonic() - started,
         partial=len(cases) < len(every),
+        concurrency=concurrency,
+        cached=cached,
+        resumed=resumed,
     )
     return Result(
         benchmark=NAME,
@@ -168,15 +176,15 @@ def main(
     as_json: command.AsJson = False,
 ) -> None:
     """Play LongMemEval through Add and Search, and print how well the gold sessions were found."""
-    with command.failures(NAME):
+    with command.failures(NAME, resumable=not url):
         conditions = command.conditions(profile, mode, set_, via, url, api_key)
         other = read_system(peer) if peer else None
         if fetch:
             download(data)
         chosen = [name.strip() for name in types.split(",") if name.strip()]
         result = measure(data, conditions, seed=seed, cache=cache, concurrency=concurrency, limit=limit, types=chosen)
+        typer.echo(report(result))  # first: a file that can't be written must not cost what was measured
         saved = None if no_save or result.manifest["partial"] else save(result, folder)
-        typer.echo(report(result))
         compared = paired(ours(result), other) if other else None
     if other and compared:
         typer.echo("\n" + comparison(conditions.label, other.name, compared))

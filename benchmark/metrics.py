@@ -41,11 +41,6 @@ def reciprocal_rank(ranked: Sequence[object], gold: AbstractSet[object]) -> floa
     return 1 / ranks[0] if ranks else 0.0
 
 
-def first_rank(ranked: Sequence[object], gold: AbstractSet[object], depth: int) -> int:
-    """The rank of the first gold id, ``depth + 1`` if it is not among the first ``depth``."""
-    return min([*gold_ranks(ranked, gold), depth + 1])
-
-
 def ndcg_at_k(ranked: Sequence[object], gold: AbstractSet[object], k: int) -> float:
     """Textbook NDCG (Järvelin and Kekäläinen 2002) with binary gains and the discount 1 / log2(rank + 1)."""
     return _ndcg(ranked, gold, k, lambda rank: 1 / math.log2(rank + 1))

@@ -10,7 +10,7 @@ from benchmark.charts import charts
 from benchmark.standings import Standing, columns, label
 from benchmark.svg import STYLE, colour, element
 
-TITLES: Mapping[str, str] = {"longmemeval": "LongMemEval-S", "locomo": "LoCoMo"}
+TITLES: Mapping[str, str] = {"longmemeval": "LongMemEval", "locomo": "LoCoMo"}
 
 NOTES: Mapping[str, str] = {
     "longmemeval": "Sessions are ranked. ndcg@10 is the textbook's, ndcg_lme@10 the data set's own; the two can't be compared. "
@@ -23,7 +23,7 @@ COSTS: Mapping[str, tuple[str, float]] = {
     "index_bytes": ("index, MiB", 2**20),
     "database_bytes": ("database, MiB", 2**20),
     "embedded_texts": ("texts embedded", 1),
-    "embedded_tokens": ("word pieces embedded", 1),
+    "embedded_tokens": ("tokens embedded, estimated: bytes / 4", 1),
 }
 """Of ``performance``: heading, and what the number is divided by."""
 
@@ -40,6 +40,13 @@ PAGE_STYLE = (
     ".chip{display:inline-block;width:.8em;height:.8em;border-radius:50%;margin-right:.4em}"
     "details{margin:.6rem 0}pre{overflow-x:auto;font-size:12px;padding:.6rem;border:1px solid #8884}"
 )
+
+
+def heading(found: Sequence[Standing]) -> str:
+    """The benchmark, the data file where a result of ours names it, and how many questions are compared."""
+    data = next((one.system.result.manifest["data"] for one in found if one.system.result), None)
+    file = f"{data['file']} (SHA-256 {data['sha256'][:12]}), " if data else ""
+    return f"{TITLES[found[0].benchmark]}: {file}{found[0].n_all} questions"
 
 
 def page(groups: Sequence[Sequence[Standing]]) -> str:
@@ -59,7 +66,7 @@ def page(groups: Sequence[Sequence[Standing]]) -> str:
 def _section(found: Sequence[Standing]) -> str:
     return element(
         "section",
-        element("h2", TITLES[found[0].benchmark]),
+        element("h2", escape(heading(found))),
         element("p", _about(found[0])),
         _scores(found),
         _legend(found),

@@ -12,7 +12,7 @@ import typer
 
 from benchmark.command import failures
 from benchmark.errors import BenchError
-from benchmark.page import TITLES, page
+from benchmark.page import heading, page
 from benchmark.standings import Standing, markdown, standings
 from benchmark.systems import System, read_system
 
@@ -28,7 +28,7 @@ def main(
     """Set results side by side on the questions that all of them have."""
     with failures("report"):
         groups = _groups([read_system(path) for path in results])
-        tables = "\n".join(f"### {TITLES[group[0].benchmark]}\n\n{markdown(group)}\n" for group in groups)
+        tables = "\n".join(f"### {heading(group)}\n\n{markdown(group)}\n" for group in groups)
         if html:
             _write(html, page(groups))
         if markdown_:

@@ -1,6 +1,7 @@
 """The result file: a whole run of a bench with all that it takes to believe it, in one format for every bench.
 
-``benchmark/results/<benchmark>-<profile>-<commit12>.json``; the manifest says what was run, on what data, by what, where.
+``benchmark/results/<benchmark>-<profile>-<commit12>.json`` (``http`` for the commit where a server was measured, whose code is
+unknown here); the manifest says what was run, on what data, by what, where.
 """
 
 from __future__ import annotations
@@ -84,21 +85,40 @@ class Result:
 
     @property
     def name(self) -> str:
-        """Benchmark, profile and commit: the name of its file, without ending. A run of uncommitted code says so."""
-        dirty = "-dirty" if self.manifest["dirty"] else ""
-        return f"{self.benchmark}-{self.manifest['profile']}-{self.manifest['commit']}{dirty}"
+        """Benchmark, label and commit: the name of its file, without ending."""
+        return f"{self.benchmark}-{self.label}-{self.code()}"
+
+    @property
+    def label(self) -> str:
+        """The profile, and the seed where it isn't the usual one."""
+        seed = self.manifest["seed"]
+        return f"{self.manifest['profile']}-seed{seed}" if seed else str(self.manifest["profile"])
+
+    def code(self, digits: int = COMMIT) -> str:
+        """What ran: the commit, cut to ``digits``, which says so if the code wasn't committed; ``http``: a server's, unknown."""
+        commit = self.manifest["commit"]
+        return "http" if commit is None else commit[:digits] + ("-dirty" if self.manifest["dirty"] else "")
+
+    @property
+    def cached(self) -> float:
+        """The share of the embedded texts that came from the cache, a fraction; 0 where that isn't known."""
+        hits, misses = (self.manifest.get(name) or 0 for name in ("cache_hits", "cache_misses"))
+        return hits / (hits + misses) if hits else 0.0
 
     def as_json(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def save(result: Result, folder: Path = FOLDER) -> Path:
-    """Write the result's file. Raises ``BenchError`` for a part of the questions: it must not pass for a result."""
+    """Write the result's file, over one of the same run only.
+
+    Raises ``BenchError`` for another run's file there, and for a part of the questions: it must not pass for a result.
+    """
     if result.manifest["partial"]:
         raise BenchError("a part of the questions is no result and is not saved; run without --limit and --types")
     path = folder / f"{result.name}.json"
-    if path.exists() and (other := read_manifest(path)["data"]["file"]) != result.manifest["data"]["file"]:
-        raise BenchError(f"{path} holds the result of {other}; give another folder with --save")
+    if path.exists() and _run(other := read_manifest(path)) != _run(result.manifest):
+        raise BenchError(f"{path} holds the result of another run, on {other['data']['file']}; give another folder with --save")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(result.as_json(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -121,6 +141,12 @@ def read_manifest(path: Path) -> Mapping[str, Any]:
     return load(path).manifest
 
 
+def _run(manifest: Mapping[str, Any]) -> list[object]:
+    """What tells runs apart that share a file name. Servers share theirs, whatever they are."""
+    server = manifest["product"] if manifest["via"] == "http" else None
+    return [manifest["data"]["sha256"], manifest["seed"], manifest.get("reader"), server]
+
+
 def make_manifest(
     *,
     command: str,
@@ -132,9 +158,16 @@ def make_manifest(
     seed: int,
     seconds: float,
     partial: bool,
+    concurrency: int,
+    cached: Mapping[str, int | None],
+    resumed: int = 0,
 ) -> dict[str, Any]:
-    """What was run. ``product``: ``Memory.describe()``; ``data``: ``describe_file`` and the corpus statistics."""
-    commit, dirty = REVISION
+    """What was run. ``product``: ``Memory.describe()``; ``data``: ``describe_file`` and the corpus statistics.
+
+    ``concurrency``: users at a time; ``cached``: cache hits and misses; ``resumed``: questions known from an interrupted run,
+    in which case ``seconds`` and ``cached`` are those of a part, and the time isn't told. Of a server's code nothing is known.
+    """
+    commit, dirty = REVISION if via == "engine" else (None, None)
     return {
         "commit": commit,
         "dirty": dirty,
@@ -147,10 +180,14 @@ def make_manifest(
         "model": product.get("model"),
         "fingerprint": product.get("fingerprint"),
         "data": dict(data),
-        "libraries": dict(_libraries()),
+        "product": dict(product),
+        "libraries": dict(_libraries()) if via == "engine" else None,
         "seed": seed,
+        "concurrency": concurrency,
+        **cached,
+        "resumed": resumed,
         "machine": _machine(),
-        "seconds": round(seconds, 1),
+        "seconds": None if resumed else round(seconds, 1),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "partial": partial,
     }

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from benchmark.stats import bootstrap_interval
+from benchmark.stats import interval
 from benchmark.systems import Row, System, align
 
-SEED = 0  # of the bootstrap; the result files' own
+SEED = 0  # of the bootstrap, whatever the results' own seeds: all rows are drawn alike
 
 COLUMNS: Mapping[str, Sequence[str]] = {
     "longmemeval": (
@@ -28,12 +28,14 @@ COLUMNS: Mapping[str, Sequence[str]] = {
 class Standing:
     """One system's figures. ``n`` scored questions with ``means`` and 95% ``intervals``; ``n_all`` and ``all_means`` with the
     unscored ones; ``types``: means of each type's scored questions. Fractions; a metric that the system doesn't have is absent.
+    ``counts``: how many of the ``n`` have each metric.
     """
 
     system: System
     n: int
     n_all: int
     means: Mapping[str, float]
+    counts: Mapping[str, int]
     intervals: Mapping[str, tuple[float, float]]
     all_means: Mapping[str, float]
     types: Mapping[str, Mapping[str, float]]
@@ -63,6 +65,11 @@ def label(metric: str) -> str:
     return metric.removeprefix("recall_").replace("50000chars", "50k characters").replace("117760tokens", "118k tokens")
 
 
+def headings(found: Sequence[Standing], metrics: Sequence[str]) -> list[str]:
+    """The labels, with the number of questions that have the metric where that isn't all of them."""
+    return [label(metric) + _fewer(found, metric) for metric in metrics]
+
+
 def line(*cells: str) -> str:
     """A line of a Markdown table."""
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
@@ -71,7 +78,7 @@ def line(*cells: str) -> str:
 def markdown(found: Sequence[Standing]) -> str:
     """A table in per cent with intervals. A second row counts the unscored questions too, where there are any."""
     names = columns(found)
-    lines = [line("system", "n", *map(label, names)), line(":--", *["--:"] * (1 + len(names)))]
+    lines = [line("system", "n", *headings(found, names)), line(":--", *["--:"] * (1 + len(names)))]
     for one in found:
         lines.append(line(one.name, str(one.n), *(_percent(one, name) for name in names)))
         if one.n_all > one.n:
@@ -89,14 +96,15 @@ def _standing(system: System) -> Standing:
         n=len(scored),
         n_all=len(rows),
         means=_means(values),
-        intervals={name: bootstrap_interval(column, SEED) for name, column in values.items()},
+        counts={name: len(column) for name, column in values.items()},
+        intervals={name: interval(column, SEED) for name, column in values.items()},
         all_means=_means(_values(rows)),
         types={type: _means(_values(row for row in scored if row.type == type)) for type in sorted({row.type for row in scored})},
     )
 
 
 def _values(rows: Iterable[Row]) -> dict[str, list[float]]:
-    """Each metric's values; a question that lacks one (an answer too long to be contained) doesn't count for it."""
+    """Each metric's values; a question that lacks one (a number for an answer, say, has no containment) doesn't count for it."""
     values: dict[str, list[float]] = {}
     for row in rows:
         for name, value in row.metrics.items():
@@ -106,6 +114,11 @@ def _values(rows: Iterable[Row]) -> dict[str, list[float]]:
 
 def _means(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
     return {name: fmean(column) for name, column in values.items()}
+
+
+def _fewer(found: Sequence[Standing], metric: str) -> str:
+    counts = {one.counts[metric] for one in found if metric in one.counts} - {found[0].n}
+    return f" (n {' or '.join(map(str, sorted(counts)))})" if counts else ""
 
 
 def _percent(one: Standing, metric: str) -> str:

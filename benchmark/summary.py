@@ -13,7 +13,7 @@ from benchmark.data import Place
 from benchmark.evidence import CHARACTERS
 from benchmark.metrics import gold_ranks, ndcg_at_k, ndcg_lme, recall_all_at_k, recall_any_at_k, recall_at_k, reciprocal_rank
 from benchmark.results import RANKED, Means, Question, Result
-from benchmark.stats import bootstrap_interval
+from benchmark.stats import interval
 
 Metric = Callable[[Sequence[object], AbstractSet[object]], float]
 
@@ -103,13 +103,15 @@ def summarise(questions: Sequence[Question], seed: int = 0) -> Summary:
         scored=means(scored),
         all=means(questions),
         types={name: means([question for question in scored if question["type"] == name]) for name in types},
-        intervals={name: bootstrap_interval(values, seed) for name, values in _values(scored).items()},
+        intervals={name: interval(values, seed) for name, values in _values(scored).items()},
     )
 
 
 def means(questions: Sequence[Question]) -> Means:
-    """``n``, and the mean of every metric over the questions that have it."""
-    return {"n": len(questions), **{name: fmean(values) for name, values in _values(questions).items()}}
+    """``n``, the mean of every metric over the questions that have it, and ``n_<metric>``, their number, where it isn't ``n``."""
+    values = _values(questions)
+    fewer = {f"n_{name}": len(column) for name, column in values.items() if len(column) < len(questions)}
+    return {"n": len(questions), **{name: fmean(column) for name, column in values.items()}, **fewer}
 
 
 def flat(result: Result, headline: Sequence[str]) -> dict[str, Any]:
@@ -129,7 +131,10 @@ def latencies(result: Result) -> list[str]:
 
 
 def table(result: Result, columns: Mapping[str, str] = COLUMNS) -> str:
-    """A row a group, a column a metric, in per cent; under the scored questions their 95% interval."""
+    """A row a group, a column a metric, in per cent; under the scored questions their 95% interval.
+
+    Behind a mean that not all questions of its group have stands how many do.
+    """
     rows = {
         "scored": _cells(result.summary["scored"], columns),
         "  95% interval": ["", *(_interval(result.intervals.get(metric)) for metric in columns)],
@@ -154,7 +159,12 @@ def _values(questions: Sequence[Question]) -> dict[str, list[float]]:
 
 
 def _cells(group: Means, columns: Mapping[str, str]) -> list[str]:
-    return [str(group["n"]), *(f"{100 * group[metric]:.1f}" if metric in group else "-" for metric in columns)]
+    return [str(group["n"]), *(_mean(group, metric) if metric in group else "-" for metric in columns)]
+
+
+def _mean(group: Means, metric: str) -> str:
+    fewer = group.get(f"n_{metric}")
+    return f"{100 * group[metric]:.1f}" + (f" (n {fewer})" if fewer else "")
 
 
 def _interval(interval: Sequence[float] | None) -> str:

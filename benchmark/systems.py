@@ -22,7 +22,7 @@ from benchmark.results import Question, Result, load
 Metric = Callable[[Sequence[str], AbstractSet[str]], float]
 
 DEPTH = 10
-"""Sessions that every peer publishes. A gold session further down counts as not found, on both sides."""
+"""Sessions that every peer publishes. Beside a peer a gold session further down counts as not found, on both sides."""
 
 AT_TEN: Mapping[str, Metric] = {
     **{f"recall_any@{k}": partial(recall_any_at_k, k=k) for k in (1, 3, 5, 10)},
@@ -45,10 +45,10 @@ class Row:
     metrics: Mapping[str, float]
 
     @property
-    def rank(self) -> int:
-        """Of the first gold item (a session; a turn in LoCoMo), from 1; 11 for any beyond the first ten."""
-        reciprocal = self.metrics.get("mrr@10", self.metrics.get("mrr", 0.0))
-        return min(round(1 / reciprocal), DEPTH + 1) if reciprocal else DEPTH + 1
+    def rank(self) -> int | None:
+        """Of the first gold item (a session; a turn in LoCoMo), from 1, among all that is known; None if it isn't there."""
+        reciprocal = self.metrics.get("mrr", self.metrics.get("mrr@10", 0.0))
+        return round(1 / reciprocal) if reciprocal else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,8 @@ def read_system(path: Path) -> System:
 
 
 def ours(result: Result) -> System:
-    """A result of this bench as a system, named by its profile and its commit."""
-    name = f"{result.manifest['profile']} ({result.manifest['commit'][:7]})"
+    """A result of this bench as a system, named by its profile and its code."""
+    name = f"{result.label} ({result.code(7)})"
     return System(name, result.benchmark, rows(result.benchmark, result.questions), result)
 
 
@@ -95,10 +95,15 @@ def rows(benchmark: str, questions: Sequence[Question]) -> dict[str, Row]:
 def align(systems: Sequence[System]) -> list[System]:
     """The systems with the questions that all of them have, graded alike: by our gold where one is ours, else by the first's.
 
-    Raises ``BenchError`` if they are of different benchmarks or have no question in common.
+    Raises ``BenchError`` if they are of different benchmarks, or ours of different data files: the same question is another one
+    in another haystack; and if they have no question in common.
     """
     if len({system.benchmark for system in systems}) > 1:
         raise BenchError("results of different benchmarks can't be compared question by question")
+    measured = [system.result.manifest["data"] for system in systems if system.result]
+    if len({data["sha256"] for data in measured}) > 1:
+        files = ", ".join(sorted({f"{data['file']} ({data['sha256'][:12]})" for data in measured}))
+        raise BenchError(f"results on different data files can't be compared: {files}")
     judge = next((system for system in systems if system.result), systems[0])
     ids = [id for id in judge.rows if all(id in system.rows for system in systems)]
     if not ids:

@@ -2,7 +2,7 @@
 
 A wrong corpus and a wrong ranking are different faults, so the corpus is compared first. Then each figure is ``ok`` (the same
 within the condition's tolerance), ``near`` (off by no more than one question counts for: another CPU rounds vectors differently)
-or ``fail``.
+or ``fail``. Some figures also have a minimum, which no update may lower.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 class Condition(TypedDict):
-    """A command, with the names of its data files, and what it found: ``--update`` fills in all but the first two.
+    """A command, with the names of its data files, and what it found: ``--update`` fills in ``files``, ``corpus``, ``figures``.
 
     ``files``: SHA-256 by name. ``corpus``: the statistics of what the bench read. ``figures``: fractions, and ``n``.
+    ``minimum``: what figures must reach, whatever was found before.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Condition(TypedDict):
     files: NotRequired[dict[str, str]]
     corpus: NotRequired[dict[str, int]]
     figures: NotRequired[dict[str, float]]
+    minimum: NotRequired[dict[str, float]]
     tolerance: NotRequired[float]
 
 
@@ -72,7 +74,16 @@ def verify(condition: Condition, paths: Mapping[str, Path], run: Run) -> list[Li
         return [(Verdict.FAIL, f"wrong corpus: read as {read}, expected {condition.get('corpus')}")]
     found = figures_of(report)
     tolerance = condition.get("tolerance", TOLERANCE)
-    return [judged(name, found.get(name), value, tolerance, found["n"]) for name, value in figures.items()]
+    lines = [judged(name, found.get(name), value, tolerance, found["n"]) for name, value in figures.items()]
+    return lines + below_minimum(condition, found)
+
+
+def below_minimum(condition: Condition, figures: Mapping[str, float]) -> list[Line]:
+    """A ``fail`` for each figure that is missing or doesn't reach its minimum."""
+    found = {name: (figures.get(name, 0.0), least) for name, least in condition.get("minimum", {}).items()}
+    return [
+        (Verdict.FAIL, f"{name:<16} {value:.4f}, at least {least:.4f}") for name, (value, least) in found.items() if value < least
+    ]
 
 
 def judged(name: str, found: float | None, expected: float, tolerance: float, n: float) -> Line:
@@ -147,8 +158,8 @@ def main(
     expected: Annotated[Path, typer.Option(help="The file with the conditions.")] = EXPECTED,
     cache: Cache = CACHE,
 ) -> None:
-    """Run the expected conditions whose data is at hand. Exit code 1 if a figure fails."""
-    failed = False
+    """Run the expected conditions whose data is at hand. Exit code 1 if a figure fails, or if there was none to verify."""
+    verdicts: list[Verdict] = []
     with failures("verify"):
         conditions: list[Condition] = read_json(expected)
         known = [condition["name"] for condition in conditions]
@@ -161,13 +172,20 @@ def main(
             paths = {name: path.resolve() for name, path in in_folders(data_dir or [], data_files(condition["command"])).items()}
             typer.echo(f"{condition['name']}: {condition['command']}")
             if update:
-                conditions[place] = updated(condition, paths, run)
-                expected.write_text(json.dumps(conditions, indent=2) + "\n", encoding="utf-8")
-                continue
-            for verdict, line in verify(condition, paths, run):
-                failed = failed or verdict is Verdict.FAIL
+                found = updated(condition, paths, run)
+                lines = below_minimum(found, found["figures"]) or [(Verdict.OK, "written")]
+                if lines[0][0] is Verdict.OK:
+                    conditions[place] = found
+                    expected.write_text(json.dumps(conditions, indent=2) + "\n", encoding="utf-8")
+            else:
+                lines = verify(condition, paths, run)
+            for verdict, line in lines:
+                verdicts.append(verdict)
                 typer.echo(f"  {verdict:<4}  {line}")
-    if failed:
+    if not set(verdicts) - {Verdict.SKIP}:
+        typer.echo("verify: nothing was verified; --data-dir names the folder of the data files", err=True)
+        raise typer.Exit(1)
+    if Verdict.FAIL in verdicts:
         raise typer.Exit(1)
 
 

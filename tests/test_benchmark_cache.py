@@ -59,6 +59,7 @@ def test_a_known_text_is_not_embedded_again(cached: CachedEmbedder, counting: Co
     cached.embed(["a", "b", "a"])
     cached.embed(["b", "c"])
     assert counting.asked == ["a", "b", "c"]
+    assert (cached.hits, cached.misses) == (2, 3)  # the second "a" and the second "b" cost nothing
 
 
 def test_a_later_run_finds_what_an_earlier_one_embedded(cached: CachedEmbedder, tmp_path: Path) -> None:
@@ -81,6 +82,7 @@ def test_texts_and_estimated_tokens_are_counted_cached_or_not(cached: CachedEmbe
     cached.embed(["12345678", "1234"])
     cached.embed(["12345678", "日本語"])
     assert cached.texts == 4
+    assert (cached.hits, cached.misses) == (1, 3)
     assert cached.tokens == (8 + 4 + 8 + 3 * 3) // 4  # four bytes of UTF-8 a token
 
 

@@ -61,6 +61,7 @@ def test_a_running_server_says_what_it_is(tmp_path: Path) -> None:
     with served(tmp_path) as url, running(url, KEY) as server:
         assert server.describe()["embedder"] == "hashing"
         assert server.usage() == {}
+        assert server.cached() == {"cache_hits": None, "cache_misses": None}
 
 
 def test_a_refused_request_stops_with_the_servers_reason(tmp_path: Path) -> None:
@@ -78,6 +79,11 @@ def test_a_server_that_is_not_there_is_said_to_be_missing() -> None:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with closing(HttpMemory(url)) as memory, pytest.raises(BenchError, match="is a server running"):
         memory.describe()
+
+
+def test_an_address_that_is_none_is_said_to_be_none() -> None:
+    with pytest.raises(BenchError, match="--url http://h:abc: not an address"):
+        HttpMemory("http://h:abc")
 
 
 @pytest.mark.parametrize(
@@ -150,11 +156,13 @@ def test_the_engine_tells_the_settings_that_change_figures_and_no_others(tmp_pat
 
 def test_what_was_embedded_and_what_is_kept_is_counted(tmp_path: Path) -> None:
     case = load_cases(TINY)[0]
-    for _ in ("cold", "warm cache"):
+    texts = 2 + 2 + 2 + 1  # the messages of three sessions, a blank one left out, and the question
+    for hits, misses in ((0, texts), (texts, 0)):
         with in_process(Mode.HYBRID, HASHING, tmp_path) as memory:
             play(case, memory)
-            usage = memory.usage()
-        assert usage["embedded_texts"] == 2 + 2 + 2 + 1  # the messages of three sessions, a blank one left out, and the question
+            usage, cached = memory.usage(), memory.cached()
+        assert cached == {"cache_hits": hits, "cache_misses": misses}
+        assert usage["embedded_texts"] == texts
         assert usage["index_bytes"] > 0
         assert usage["database_bytes"] > 0
 

@@ -63,7 +63,7 @@ def test_options_that_contradict_each_other_are_refused(make: Callable[[], Condi
     [
         (BenchError("no such file"), 2, "bench: no such file"),
         (ConfigError("no such setting"), 2, "bench: no such setting"),
-        (KeyboardInterrupt(), 130, "goes on where it stopped"),
+        (KeyboardInterrupt(), 130, "bench: interrupted\n"),
     ],
 )
 def test_a_failure_is_said_on_stderr_with_its_exit_code(
@@ -75,8 +75,25 @@ def test_a_failure_is_said_on_stderr_with_its_exit_code(
     assert said in capsys.readouterr().err
 
 
+def test_only_a_run_that_can_be_resumed_is_said_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit), failures("bench", resumable=True):
+        raise KeyboardInterrupt
+    assert "the same command goes on where it stopped" in capsys.readouterr().err
+
+
+def test_the_time_left_follows_from_what_is_done_whatever_the_step(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([100.0, 110.0, 100.0, 110.0])
+    monkeypatch.setattr("benchmark.command.monotonic", lambda: next(clock))
+    progress("requests")(20, 100)
+    assert "10 s, about 40 s left" in capsys.readouterr().err  # 20 in 10 s, 80 to go
+    progress("cases", known=15)(20, 100)
+    assert "10 s, about 160 s left" in capsys.readouterr().err  # 5 in 10 s, 80 to go
+
+
 def test_progress_counts_what_an_earlier_run_had_done_but_not_its_time(capsys: pytest.CaptureFixture[str]) -> None:
-    show = progress("cases")
+    show = progress("cases", known=2)
     for done in (3, 4):
         show(done, 4)
     lines = capsys.readouterr().err.splitlines()

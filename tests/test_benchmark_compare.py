@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from benchmark.compare import Change, app, paired, table
 from benchmark.errors import BenchError
 from benchmark.results import Question
-from benchmark.systems import System, ours
+from benchmark.systems import System, ours, read_system
 
 TEN = [f"s{place}" for place in range(1, 11)]
 
@@ -30,12 +30,21 @@ def test_the_earlier_first_gold_session_wins() -> None:
     assert found.changes == [Change("1", "user", 1, 2), Change("3", "user", 3, 1)]
 
 
-def test_ranks_beyond_ten_are_alike_on_both_sides() -> None:
+def test_beside_a_peer_ranks_beyond_ten_are_alike_on_both_sides(tmp_path: Path) -> None:
     a = system(question("1", [*TEN, "gold"]), question("2", []), question("3", [*TEN[:9], "gold"]))
-    b = system(question("1", TEN), question("2", [*TEN, "x", "gold"]), question("3", TEN))
+    b = read_system(agentmemory(tmp_path / "peer.json", {"1": TEN, "2": [*TEN, "x", "gold"], "3": TEN}))
     found = paired(a, b)
-    assert (found.wins, found.ties, found.losses) == (1, 2, 0)
+    assert (found.depth, found.wins, found.ties, found.losses) == (10, 1, 2, 0)
     assert found.changes == [Change("3", "user", 10, 11)]
+
+
+def test_two_results_of_ours_are_paired_on_all_ranks() -> None:
+    a = system(question("1", [*TEN, "gold"]), question("2", []), question("3", TEN))
+    b = system(question("1", TEN), question("2", [*TEN, "x", "gold"]), question("3", []))
+    found = paired(a, b)
+    assert (found.depth, found.wins, found.ties, found.losses) == (12, 1, 1, 1)
+    assert found.changes == [Change("1", "user", 11, 13), Change("2", "user", 13, 12)]  # 13: found by neither's deepest, 12
+    assert "beyond 12 counted as 13" in table("a", "b", found)
 
 
 def test_only_scored_questions_of_both_sides_are_paired() -> None:
@@ -102,7 +111,7 @@ def test_the_table_reads_as_a_verdict() -> None:
     assert [line.split() for line in text.splitlines() if line.startswith("recall_any@5")] == [
         ["recall_any@5", "100.0", "0.0", "+100.0", "[+100.0,", "+100.0]"]
     ]
-    assert text.splitlines()[-1].split() == ["1", ">10", "1", "(user)"]
+    assert text.splitlines()[-1].split() == ["1", ">1", "1", "(user)"]
 
 
 def test_the_command_sets_our_result_against_a_peers_rows(tmp_path: Path) -> None:

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmark.controls import Control, at_random, gold_of_cases, gold_of_conversations, nothing, oracle
+from benchmark.controls import Control, at_random, averaged, gold_of_cases, gold_of_conversations, nothing, oracle
 from benchmark.data import Case, load_cases
 from benchmark.locomo_data import load_conversations
 from benchmark.longmemeval import outcome_of
+from benchmark.systems import Row
+from memserver.config import Settings
 from memserver.engine import hit_id
 
 HERE = Path(__file__).parent
@@ -25,13 +27,13 @@ def ids(control: Control, user: str = "u", query: str = "q", top_k: int = 100) -
 
 
 def test_nothing_returns_nothing() -> None:
-    control = Control(nothing)
+    control = Control(nothing, Settings())
     add(control, "u", "r", "a message")
     assert ids(control) == []
 
 
 def test_random_history_is_all_of_the_users_messages_once_in_another_order() -> None:
-    control = Control(at_random(seed=0))
+    control = Control(at_random(seed=0), Settings())
     add(control, "u", "r1", *map(str, range(20)))
     add(control, "u", "r2", *map(str, range(20)))
     add(control, "another user", "r1", "x")
@@ -41,7 +43,7 @@ def test_random_history_is_all_of_the_users_messages_once_in_another_order() -> 
 
 
 def test_random_history_follows_its_seed_and_the_query() -> None:
-    controls = [Control(at_random(seed)) for seed in (0, 0, 1)]
+    controls = [Control(at_random(seed), Settings()) for seed in (0, 0, 1)]
     for control in controls:
         add(control, "u", "r", *map(str, range(20)))
     assert ids(controls[0]) == ids(controls[1])
@@ -50,21 +52,37 @@ def test_random_history_follows_its_seed_and_the_query() -> None:
 
 
 def test_a_control_returns_no_more_than_the_product_may() -> None:
-    control = Control(at_random(seed=0))
+    control = Control(at_random(seed=0), Settings())
     add(control, "u", "r", *(letter * 20_000 for letter in "abcd"))
     assert len(ids(control)) == 50_000 // 20_000
     assert len(ids(control, top_k=1)) == 1
 
 
+def test_a_control_presents_as_the_settings_say() -> None:
+    control = Control(at_random(seed=0), Settings(result_chars=20_000, content="raw"))
+    add(control, "u", "r", *(letter * 9_999 for letter in "abcd"))
+    hits = control.search(json.dumps({"user_id": "u", "query": "q", "top_k": 100}).encode())
+    assert [len(hit.content) for hit in hits] == [9_999, 9_999]  # no date in front; 2 x 9,999 and the newline fit
+
+
+def test_draws_are_averaged_metric_by_metric_and_ranked_by_the_mean_reciprocal_rank() -> None:
+    first, second = (
+        Row("t", True, frozenset({"g"}), ("g",), {"mrr@10": mrr, "any@1": any1}) for mrr, any1 in ((1, 1), (1 / 5, 0))
+    )
+    row = averaged([{"q": first}, {"q": second}])["q"]
+    assert row.metrics == {"mrr@10": pytest.approx((1 + 1 / 5) / 2), "any@1": (1 + 0) / 2}
+    assert row.rank == round(1 / 0.6)
+
+
 def test_the_oracle_returns_what_holds_the_answer_to_this_question_and_nothing_else() -> None:
-    control = Control(oracle({"q": {(0, "yes")}, "other": {(0, "no")}}))
+    control = Control(oracle({"q": {(0, "yes")}, "other": {(0, "no")}}), Settings())
     add(control, "u", "r", "no", "yes", "maybe", "yes")
     assert ids(control) == [hit_id("u", "r", 1), hit_id("u", "r", 3)]
     assert ids(control, query="unknown") == []
 
 
 def test_hits_are_scored_by_rank_as_any_memory_scores_them() -> None:
-    control = Control(oracle({"q": {(0, "yes")}}))
+    control = Control(oracle({"q": {(0, "yes")}}), Settings())
     add(control, "u", "r", "yes", "yes")
     hits = control.search(json.dumps({"user_id": "u", "query": "q", "top_k": 9}).encode())
     assert [hit.score for hit in hits] == [1, 1 / 2]
@@ -72,7 +90,7 @@ def test_hits_are_scored_by_rank_as_any_memory_scores_them() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_the_oracle_ranks_all_gold_sessions_of_a_case_and_no_other(case: Case) -> None:
-    assert set(outcome_of(case, Control(oracle(gold_of_cases(CASES)))).ranked) == case.gold
+    assert set(outcome_of(case, Control(oracle(gold_of_cases(CASES)), Settings())).ranked) == case.gold
 
 
 def test_marked_turns_are_the_gold_of_their_session() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from benchmark.errors import BenchError
-from benchmark.ladder import RUNGS, app, choose
+from benchmark.evidence import containment
+from benchmark.ladder import DRAWS, RUNGS, app, choose
+from benchmark.locomo_data import load_conversations
 from benchmark.profiles import PROFILES
 from benchmark.results import load
 
@@ -81,15 +84,40 @@ def test_locomo_has_no_seed_rung(tmp_path: Path) -> None:
 
 def test_the_table_is_markdown_and_names_the_command_that_made_it(tmp_path: Path) -> None:
     code, stdout, stderr = ladder(tmp_path, *LONGMEMEVAL, *HASHING, "--only", "nothing,default", "--seed", 3)
-    header, rule, bottom, default, _, note = stdout.splitlines()
+    header, rule, bottom, default, _, note, uncorrected, made_by = stdout.splitlines()
     assert code == 0
-    assert header == "|  | any@1 | any@5 | all@5 | ndcg@10 | mrr | evidence@50k characters | win / tie / loss | p |"
+    session, turn = "any@1 | any@5 | all@5 | ndcg@10 | mrr", "turn_any@10 | turn_recall@10 | evidence@50k characters"
+    assert header == f"|  | {session} | {turn} | containment | win / tie / loss | p |"
     assert rule.count("|") == header.count("|") == bottom.count("|") == default.count("|")
     assert bottom.startswith("| nothing | 0.0 | 0.0 | 0.0 | 0.0 | 0.0 |")
     assert default.startswith("| **default** | ")
     command = "python -m benchmark.ladder --benchmark=longmemeval --data=longmemeval_tiny.json --only=nothing,default --seed=3"
     assert note.startswith(f"`{command} --set=embedder=hashing`: 2 questions")
+    assert uncorrected == "p is not corrected for the 1 rungs held against the default."
+    digest = sha256((HERE / "longmemeval_tiny.json").read_bytes()).hexdigest()
+    assert made_by.startswith("commit ")
+    assert f"; longmemeval_tiny.json {digest[:12]}; hashing " in made_by
     assert "default (2/2)" in stderr.splitlines()
+
+
+def test_the_head_of_a_column_counts_its_questions_where_not_all_have_it(tmp_path: Path) -> None:
+    code, stdout, stderr = ladder(tmp_path, *LOCOMO, "--only", "random")
+    assert code == 0, stderr
+    questions = [question for conversation in load_conversations(HERE / "locomo_tiny.json") for question in conversation.asked]
+    short = sum(question.scored and containment(question.answer, "") is not None for question in questions)
+    assert 0 < short < sum(question.scored for question in questions)
+    assert f" | containment (n {short}) | " in stdout.splitlines()[0]
+
+
+def test_random_history_is_the_mean_of_its_draws_within_the_settings(tmp_path: Path) -> None:
+    whole, short = (
+        climbed(tmp_path, *LONGMEMEVAL, "--only", "random", "--set", f"result_chars={budget}")["random"]["metrics"]
+        for budget in (0, 1)
+    )
+    assert (whole["recall_any@10"], whole["turn_recall@100"]) == (1, 1)  # all of a short history comes back
+    assert 0 < short["recall_any@10"] == short["recall_any@1"] < 1  # the first message alone
+    found = 2 * DRAWS * short["recall_any@1"]  # of two questions in each draw
+    assert found == pytest.approx(round(found))
 
 
 def test_result_files_of_the_profiles_can_be_kept(tmp_path: Path) -> None:

@@ -78,6 +78,8 @@ def test_every_mode_finds_the_evidence_of_the_tiny_set(tmp_path: Path, mode: str
     found = report(tmp_path, *MODES[mode])
     assert [found["n"], found["any@10"], found["recall@100"], found["session_any@5"]] == [4, 1, 1, 1]
     assert found["manifest"]["mode"] == mode
+    assert found["manifest"]["concurrency"] == 4
+    assert (found["manifest"]["cache_misses"] > 0) is (mode != "bm25")
     assert set(HEADLINE) <= found.keys()
 
 

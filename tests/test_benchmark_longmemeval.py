@@ -45,7 +45,7 @@ def report(folder: Path, *arguments: str, data: Path = TINY) -> dict[str, Any]:
 
 def figures(folder: Path, *arguments: str, data: Path = TINY) -> dict[str, Any]:
     """What the command finds of the ranking, without what differs from run to run."""
-    found = report(folder, *arguments, data=data)
+    found = report(folder, "--no-save", *arguments, data=data)
     return {name: found[name] for name in ("n", "recall_any@5", "mrr", "summary", "intervals", "types")}
 
 
@@ -100,6 +100,7 @@ def test_a_whole_run_is_saved_with_what_it_takes_to_believe_it(tmp_path: Path) -
     assert saved.manifest["command"] == "python -m benchmark.longmemeval --data longmemeval_tiny.json --mode bm25"
     assert saved.manifest["settings"]["legs"] == "bm25/chunk=0.15, bm25/context=0.15, bm25/session=0.3"
     assert saved.manifest["data"]["questions"] == 3
+    assert [saved.manifest[name] for name in ("concurrency", "resumed")] == [4, 0]
     adds = sum(len(case.sessions) for case in load_cases(TINY))
     assert (saved.performance["add_ms"]["n"], saved.performance["search_ms"]["n"]) == (adds, 3)
     assert [question["id"] for question in saved.questions] == ["q_sourdough", "q_museums", "q_piano_abs"]
@@ -132,6 +133,23 @@ def test_the_seed_profile_plays_sessions_as_documents(tmp_path: Path) -> None:
     assert "turn_recall@5" not in found["summary"]["scored"]
 
 
+@pytest.mark.parametrize(("serving", "resumed"), [(False, 3), (True, 0)])
+def test_a_run_says_what_it_knew_and_over_http_it_knows_nothing(
+    tmp_path: Path, serve: Callable[..., str], monkeypatch: pytest.MonkeyPatch, serving: bool, resumed: int
+) -> None:
+    monkeypatch.setattr(State, "finish", lambda _: None)  # as if each run were interrupted at its very end
+    arguments = ["--url", serve()] if serving else ["--set", "embedder=hashing"]
+    first, second = (report(tmp_path, *arguments)["manifest"] for _ in range(2))
+    assert (first["resumed"], second["resumed"]) == (0, resumed)
+    assert (second["seconds"] is None) is bool(resumed)
+
+
+def test_a_warm_cache_is_told(tmp_path: Path) -> None:
+    cold, warm = (report(tmp_path, *MODES["hybrid"])["manifest"] for _ in range(2))
+    assert (warm["cache_hits"], warm["cache_misses"]) == (cold["cache_hits"] + cold["cache_misses"], 0)
+    assert cold["cache_misses"] > 0
+
+
 def test_a_running_server_is_measured_with_its_own_settings(tmp_path: Path, serve: Callable[..., str]) -> None:
     url = serve(LEGS="bm25/chunk=1")
     found = report(tmp_path, "--via", "http", "--url", url)
@@ -143,6 +161,9 @@ def test_a_running_server_is_measured_with_its_own_settings(tmp_path: Path, serv
         "embedder": "hashing",
         "settings": None,
     }
+    assert found["manifest"]["commit"] is None
+    assert found["manifest"]["product"]["legs"] == {"bm25/chunk": 1}
+    assert found["saved"].endswith("longmemeval-server-http.json")
 
 
 def test_a_peer_is_compared_on_the_questions_both_have(tmp_path: Path) -> None:
@@ -209,6 +230,7 @@ def test_marks_and_answers_change_no_ranking(tmp_path: Path) -> None:
         (["--set", "no_such_setting=1"], "MEMSERVER_NO_SUCH_SETTING"),
         (["--url", "http://127.0.0.1:1", "--mode", "bm25"], "a running server (--url) has its own settings"),
         (["--via", "http"], "--via http and --url go together"),
+        (["--url", "http://h:abc"], "--url http://h:abc: not an address"),
         (["--profile", "nothing"], "--profile nothing: there are default"),
         (["--types", "nothing"], "--types nothing: the file has multi-session, single-session-user"),
     ],

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmark.metrics import (
-    first_rank,
     gold_ranks,
     ndcg_at_k,
     ndcg_lme,
@@ -51,11 +50,6 @@ def test_gold_ranks_are_those_of_the_gold_ids_that_were_found() -> None:
 @pytest.mark.parametrize(("gold", "expected"), [({"a"}, 1 / 1), ({"c", "f"}, 1 / 3), ({"missing"}, 0)])
 def test_reciprocal_rank_counts_the_first_gold_id_only(gold: set[str], expected: float) -> None:
     assert reciprocal_rank(RANKED, gold) == expected
-
-
-@pytest.mark.parametrize(("gold", "depth", "expected"), [({"c"}, 3, 3), ({"c"}, 2, 2 + 1), ({"missing"}, 10, 10 + 1)])
-def test_first_rank_beyond_the_depth_is_the_depth_plus_one(gold: set[str], depth: int, expected: int) -> None:
-    assert first_rank(RANKED, gold, depth) == expected
 
 
 @pytest.mark.parametrize(

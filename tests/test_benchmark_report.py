@@ -21,7 +21,8 @@ def report(*arguments: object) -> tuple[int, str, str]:
 
 @pytest.fixture
 def ours(tmp_path: Path) -> Path:
-    return saved(tmp_path / "ours.json", result(QUESTIONS, settings={"note": "<script>&</script>"}))
+    made = result(QUESTIONS, settings={"note": "<script>&</script>"}, cache_hits=3, cache_misses=1)
+    return saved(tmp_path / "ours.json", made)
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def locomo(tmp_path: Path) -> Path:
 def test_the_table_goes_to_stdout(ours: Path) -> None:
     code, stdout, stderr = report(ours)
     assert (code, stderr) == (0, "")
-    assert stdout.splitlines()[0] == "### LongMemEval-S"
+    assert stdout.splitlines()[0] == "### LongMemEval: tiny.json (SHA-256 012345670123), 3 questions"
     assert stdout.splitlines()[4].startswith("| default (0123456) | 2 | 50.0 [")
 
 
@@ -45,7 +46,10 @@ def test_peers_stand_beside_ours(tmp_path: Path, ours: Path) -> None:
 
 def test_each_benchmark_has_its_own_table(ours: Path, locomo: Path) -> None:
     _, stdout, _ = report(locomo, ours)
-    assert [line for line in stdout.splitlines() if line.startswith("#")] == ["### LoCoMo", "### LongMemEval-S"]
+    assert [line for line in stdout.splitlines() if line.startswith("#")] == [
+        "### LoCoMo: tiny.json (SHA-256 012345670123), 1 questions",
+        "### LongMemEval: tiny.json (SHA-256 012345670123), 3 questions",
+    ]
 
 
 def test_the_table_goes_to_a_file_where_one_is_named(tmp_path: Path, ours: Path) -> None:
@@ -81,6 +85,26 @@ def test_the_page_shows_scores_charts_costs_and_the_manifest(tmp_path: Path, our
     assert "50.0" in cells[2]
     (manifest,) = page.iter("pre")
     assert '"note": "<script>&</script>"' in (manifest.text or "")
+
+
+def test_peers_alone_have_no_data_file_to_name(tmp_path: Path) -> None:
+    assert report(agentmemory(tmp_path / "peer.json", {"1": ["gold"]}))[1].startswith("### LongMemEval: 1 questions\n")
+
+
+def test_times_with_vectors_from_the_cache_say_so(tmp_path: Path, ours: Path) -> None:
+    report(ours, "--html", tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    assert "own machine; default (0123456): vectors from the cache (75.0% of the texts)" in text
+    assert "estimated: bytes / 4" in text
+
+
+def test_a_type_of_few_questions_has_no_bar_but_its_number(tmp_path: Path) -> None:
+    questions = [question(str(place), ["gold"], type="many" if place else "one") for place in range(6)]
+    report(saved(tmp_path / "r.json", result(questions)), "--html", tmp_path / "page.html")
+    page = ElementTree.fromstring((tmp_path / "page.html").read_text().removeprefix("<!DOCTYPE html>"))
+    (chart,) = (found for found in page.iter("svg") if found.attrib["aria-label"] == "mrr by type of question")
+    assert len(list(chart.iter("rect"))) == 1
+    assert [text.text for text in chart.iter("text")] == ["many (5)", "100.0", "one (1)"]
 
 
 def test_what_cannot_be_read_or_written_is_said_with_exit_code_two(tmp_path: Path, ours: Path) -> None:

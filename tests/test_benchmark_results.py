@@ -34,10 +34,12 @@ def manifest(**changed: Any) -> dict[str, Any]:
         mode="bm25",
         via="engine",
         product={"settings": {"depth": "1000"}, "embedder": "none", "model": "none", "fingerprint": "", "legs": {}},
-        data={"file": "tiny.json", "questions": 1},
+        data={"file": "tiny.json", "sha256": "0" * 64, "questions": 1},
         seed=0,
         seconds=1.25,
         partial=False,
+        concurrency=4,
+        cached={"cache_hits": 3, "cache_misses": 1},
     )
     return made | {"commit": "0123456789ab", "dirty": False} | changed
 
@@ -67,11 +69,55 @@ def test_a_part_of_the_questions_is_not_saved(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_result_of_another_data_set_is_not_written_over(tmp_path: Path) -> None:
-    save(result(), tmp_path)
-    save(result(), tmp_path)
-    with pytest.raises(BenchError, match=r"holds the result of tiny\.json"):
-        save(result(data={"file": "whole.json"}), tmp_path)
+def test_a_seed_stands_in_the_name_unless_it_is_the_usual_one() -> None:
+    assert result(seed=7).name == "longmemeval-default-seed7-0123456789ab"
+
+
+def test_a_servers_code_is_unknown() -> None:
+    assert result(profile="server", commit=None, dirty=None).name == "longmemeval-server-http"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"data": {"file": "tiny.json", "sha256": "1" * 64}},
+        {"reader": {"model": "small"}},
+        {"profile": "default-seed7"},  # of the same name as the seed's
+    ],
+)
+def test_another_run_is_not_written_over(tmp_path: Path, changed: dict[str, Any]) -> None:
+    before = result(seed=7)
+    save(before, tmp_path)
+    save(before, tmp_path)
+    with pytest.raises(BenchError, match=r"holds the result of another run, on tiny\.json"):
+        save(result(**{"seed": 0 if "profile" in changed else 7, **changed}), tmp_path)
+
+
+def test_another_server_is_not_written_over(tmp_path: Path) -> None:
+    save(result(via="http", commit=None), tmp_path)
+    with pytest.raises(BenchError, match="another run"):
+        save(result(via="http", commit=None, product={"version": "2"}), tmp_path)
+
+
+@pytest.mark.parametrize(("hits", "misses", "share"), [(3, 1, 3 / 4), (0, 4, 0), (0, 0, 0), (None, None, 0)])
+def test_the_share_of_vectors_from_the_cache(hits: int | None, misses: int | None, share: float) -> None:
+    assert result(cache_hits=hits, cache_misses=misses).cached == share
+
+
+def part(via: str = "engine", resumed: int = 0) -> dict[str, Any]:
+    given: dict[str, Any] = {"command": "", "profile": "", "mode": None, "via": via, "product": {"version": "1"}, "data": {}}
+    given |= {"seed": 0, "seconds": 1.25, "partial": False, "concurrency": 2, "cached": {}, "resumed": resumed}
+    return make_manifest(**given)
+
+
+def test_a_server_is_not_told_by_the_checkout_of_its_client() -> None:
+    made = part(via="http")
+    assert [made[name] for name in ("commit", "dirty", "libraries", "product")] == [None, None, None, {"version": "1"}]
+
+
+def test_the_time_of_a_part_is_not_told() -> None:
+    assert [part(resumed=n)["seconds"] for n in (0, 3)] == [1.2, None]
+    assert part(resumed=3)["resumed"] == 3
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
@@ -99,6 +145,8 @@ def test_a_manifest_says_what_ran_where() -> None:
         "seed": 0,
     }
     assert made["settings"] == {"depth": "1000"}
+    assert made["product"]["legs"] == {}
+    assert [made[name] for name in ("concurrency", "cache_hits", "cache_misses", "resumed")] == [4, 3, 1, 0]
     assert {"memserver", "numpy", "nltk"} <= made["libraries"].keys()
     assert made["machine"].keys() == {"cpu", "cores", "memory_gb", "python", "platform"}
 
@@ -127,7 +175,7 @@ def test_outside_of_a_checkout_the_commit_is_unknown(tmp_path: Path, monkeypatch
 
 def test_a_commit_during_the_run_does_not_change_what_was_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmark.results.revision", lambda: ("another", False))
-    made = make_manifest(command="", profile="", mode=None, via="http", product={}, data={}, seed=0, seconds=0, partial=False)
+    made = part()
     assert (made["commit"], made["dirty"]) == REVISION
 
 

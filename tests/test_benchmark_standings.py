@@ -6,7 +6,7 @@ import pytest
 from result_helpers import agentmemory, question, result
 
 from benchmark.results import Question
-from benchmark.standings import columns, label, markdown, standings
+from benchmark.standings import columns, headings, label, markdown, standings
 from benchmark.systems import ours, read_system
 
 TEN = [f"s{place}" for place in range(1, 11)]
@@ -48,6 +48,8 @@ def test_systems_stand_side_by_side_on_the_questions_both_have(tmp_path: Path) -
 def test_a_metric_counts_the_questions_that_have_it() -> None:
     (one,) = standings([ours(result([locomo("1", mrr=1.0, containment=1.0), locomo("2", mrr=0.5)], benchmark="locomo"))])
     assert one.means == {"mrr": (1 + 0.5) / 2, "containment": 1}
+    assert (one.n, one.counts) == (2, {"mrr": 2, "containment": 1})
+    assert headings([one], ["mrr", "containment"]) == ["mrr", "containment (n 1)"]
 
 
 def test_a_table_has_one_mrr_that_every_system_can_be_held_to(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmark.stats import bootstrap_interval, percentiles, sign_test
+from benchmark.stats import bootstrap_interval, interval, percentiles, sign_test, wilson_interval
 
 fractions = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 
@@ -29,9 +29,37 @@ def test_half_of_a_hundred_is_known_to_about_two_standard_errors() -> None:
     assert high == pytest.approx(0.5 + 1.96 * error, abs=0.02)
 
 
+Z = 1.959964  # 97.5% of a normal distribution lie below
+
+
+def test_hits_alone_leave_the_doubt_that_their_number_leaves() -> None:
+    low, high = wilson_interval([1.0] * 28)
+    assert [low, high] == pytest.approx([28 / (28 + Z**2), 1])
+    assert list(wilson_interval([0.0] * 28)) == pytest.approx([0, 1 - low])
+
+
+def test_wilsons_interval_is_drawn_towards_one_half() -> None:
+    low, high = wilson_interval([1.0, 1.0, 1.0, 0.0])
+    assert (low + high) / 2 == pytest.approx((3 + Z**2 / 2) / (4 + Z**2))
+    assert (high - low) / 2 == pytest.approx(Z * (3 * 1 / 4 + Z**2 / 4) ** 0.5 / (4 + Z**2))
+
+
+@given(st.lists(st.sampled_from([0.0, 1.0]), min_size=1, max_size=40))
+def test_wilsons_interval_holds_the_mean(values: list[float]) -> None:
+    low, high = wilson_interval(values)
+    assert 0 <= low <= sum(values) / len(values) + 1e-12
+    assert sum(values) / len(values) - 1e-12 <= high <= 1
+
+
+def test_proportions_have_wilsons_interval_and_other_means_the_bootstraps() -> None:
+    assert interval([1.0, 1.0, 0.0], seed=1) == wilson_interval([1.0, 1.0, 0.0])
+    assert interval([1.0, 0.5, 0.0], seed=1) == bootstrap_interval([1.0, 0.5, 0.0], seed=1)
+
+
 def test_an_interval_of_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="no value"):
-        bootstrap_interval([], seed=0)
+    for found in (interval, bootstrap_interval):
+        with pytest.raises(ValueError, match="no value"):
+            found([], seed=0)
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,9 @@ def test_a_mean_is_taken_over_the_questions_that_have_the_metric() -> None:
     unmarked = Outcome("2", "t", False, frozenset({"a"}), ("a",), turns)
     means = summary([marked, unmarked]).scored
     assert (means["n"], means["turn_recall@5"], means["containment"]) == (2, 1 / 1, 1 / 1)
+    assert (means["n_turn_recall@5"], means["n_containment"]) == (1, 1)
+    assert "n_mrr" not in means
+    assert shown([marked, unmarked])[1][-3:] == ["100.0", "(n", "1)"]
 
 
 def test_the_table_has_a_row_a_group_and_a_column_a_metric() -> None:

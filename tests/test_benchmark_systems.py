@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from math import log2
 from pathlib import Path
+from typing import Any
 
 import pytest
 from result_helpers import agentmemory, question, result, saved
@@ -17,6 +18,27 @@ def test_a_result_of_ours_is_named_by_profile_and_commit(tmp_path: Path) -> None
     system = read_system(saved(tmp_path / "r.json", result([question("1", ["gold"])], profile="bm25")))
     assert (system.name, system.benchmark, list(system.rows)) == ("bm25 (0123456)", "longmemeval", ["1"])
     assert system.result is not None
+
+
+@pytest.mark.parametrize(
+    ("manifest", "name"),
+    [
+        ({"dirty": True}, "default (0123456-dirty)"),
+        ({"commit": None, "dirty": None, "profile": "server"}, "server (http)"),
+        ({"seed": 7}, "default-seed7 (0123456)"),
+    ],
+)
+def test_what_is_unusual_of_a_result_stands_in_its_name(manifest: dict[str, Any], name: str) -> None:
+    assert ours(result([question("1", ["gold"])], **manifest)).name == name
+
+
+def test_our_results_on_different_data_files_are_refused(tmp_path: Path) -> None:
+    questions = [question("1", ["gold"])]
+    one, other = (ours(result(questions, data={"file": "d.json", "sha256": letter * 64})) for letter in "ab")
+    with pytest.raises(BenchError, match=r"different data files .*: d\.json \(aaaaaaaaaaaa\), d\.json \(bbbbbbbbbbbb\)"):
+        align([one, other])
+    peer = read_system(agentmemory(tmp_path / "peer.json", {"1": ["gold"]}))
+    assert len(align([one, peer, one])) == 3
 
 
 def test_agentmemorys_rows_are_read(tmp_path: Path) -> None:
@@ -44,7 +66,7 @@ def test_memweaves_lines_are_read_without_its_summary(tmp_path: Path) -> None:
 
 def test_what_a_peer_found_beyond_ten_counts_as_not_found(tmp_path: Path) -> None:
     rows = read_system(agentmemory(tmp_path / "peer.json", {"1": [*TEN, "gold"], "2": [*TEN[:9], "gold"]})).rows
-    assert (rows["1"].rank, rows["1"].metrics["mrr@10"]) == (11, 0)
+    assert (rows["1"].rank, rows["1"].metrics["mrr@10"]) == (None, 0)
     assert (rows["2"].rank, rows["2"].metrics["mrr@10"]) == (10, 1 / 10)
 
 
@@ -58,8 +80,8 @@ def test_a_peers_metrics_are_those_of_the_bench(tmp_path: Path) -> None:
 
 
 def test_our_mrr_over_all_sessions_stands_beside_the_one_over_ten() -> None:
-    metrics = ours(result([question("1", [*TEN, "gold"])])).rows["1"].metrics
-    assert (metrics["mrr"], metrics["mrr@10"]) == (1 / 11, 0)
+    row = ours(result([question("1", [*TEN, "gold"])])).rows["1"]
+    assert (row.metrics["mrr"], row.metrics["mrr@10"], row.rank) == (1 / 11, 0, 11)
 
 
 def test_a_locomo_question_ranks_by_its_turns() -> None:
@@ -75,7 +97,7 @@ def test_systems_are_aligned_on_the_questions_of_all_and_graded_by_our_gold(tmp_
     theirs, own = align([peer, mine])
     assert list(theirs.rows) == list(own.rows) == ["2", "1"]
     assert [row.rank for row in theirs.rows.values()] == [1, 1]
-    assert [row.rank for row in own.rows.values()] == [1, 11]
+    assert [row.rank for row in own.rows.values()] == [1, None]
 
 
 def test_systems_without_a_common_question_are_refused() -> None:

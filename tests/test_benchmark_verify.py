@@ -100,6 +100,18 @@ def test_a_condition_without_figures_is_skipped(paths: dict[str, Path]) -> None:
     assert verify(bare, paths, Bench())[0] == (Verdict.SKIP, "holds no figures yet; --update fills them in")
 
 
+@pytest.mark.parametrize(
+    ("figures", "expected"),
+    [
+        ({"mrr": 0.5}, [Verdict.OK]),
+        ({"mrr": 0.45}, [Verdict.NEAR, Verdict.FAIL]),  # one question of ten off is near, but below the minimum
+        ({}, [Verdict.FAIL, Verdict.FAIL]),
+    ],
+)
+def test_a_figure_below_its_minimum_fails(paths: dict[str, Path], figures: dict[str, float], expected: list[Verdict]) -> None:
+    assert [verdict for verdict, _ in verify(condition(minimum={"mrr": 0.5}), paths, Bench(**figures))] == expected
+
+
 def test_an_update_fills_in_what_the_command_finds(paths: dict[str, Path]) -> None:
     bench = Bench(mrr=0.75)
     bench.report["compare"] = {"n": 8, "n_all": 9, "same_any5": 8, "shared": 9.5}
@@ -156,6 +168,30 @@ def test_the_command_updates_verifies_and_tells_a_change(tmp_path: Path) -> None
     changed = CliRunner().invoke(app, options)
     assert changed.exit_code == 1
     assert "fail  mrr" in changed.stdout
+
+
+def test_an_update_below_a_minimum_is_not_written(tmp_path: Path) -> None:
+    expected = tmp_path / "expected.json"
+    written = json.dumps([{"name": "tiny", "command": COMMAND.replace("tiny", "longmemeval_tiny"), "minimum": {"mrr": 1.5}}])
+    expected.write_text(written)
+    options = ["--expected", str(expected), "--data-dir", str(TINY.parent), "--cache", str(tmp_path / "cache"), "--update"]
+    done = CliRunner().invoke(app, options)
+    assert done.exit_code == 1
+    assert "fail  mrr" in done.stdout
+    assert "at least 1.5000" in done.stdout
+    assert expected.read_text() == written
+
+
+def test_nothing_to_verify_is_no_success() -> None:
+    done = CliRunner().invoke(app, [])
+    assert done.exit_code == 1
+    assert "nothing was verified" in done.stderr
+
+
+def test_the_seed_conditions_keep_to_what_was_asked_of_them() -> None:
+    conditions: list[Condition] = json.loads(module.EXPECTED.read_text())
+    seeds = [found["minimum"] for found in conditions if "--profile seed" in found["command"]]
+    assert seeds == 2 * [{"agree_any@5": pytest.approx(30 / 31, abs=1e-4), "shared@10": 0.9}]
 
 
 def test_an_unknown_condition_is_said_with_exit_code_two() -> None:
