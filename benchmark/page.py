@@ -79,7 +79,7 @@ def _about(one: Standing) -> str:
     """How many questions stands first, because everything hangs on it."""
     unscored = f" ({one.n_all} with the unscored ones: the last line of a row)" if one.n_all > one.n else ""
     return (
-        f"{one.n} questions{unscored}, the same for every system. Per cent, higher is better; in brackets the 95% bootstrap "
+        f"{one.n} questions{unscored}, the same for every system. Per cent, higher is better; in brackets the 95% "
         f"interval over the questions. {NOTES[one.benchmark]}"
     )
 

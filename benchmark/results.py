@@ -121,10 +121,17 @@ def save(result: Result, folder: Path = FOLDER) -> Path:
         raise BenchError(f"{path} holds the result of another run, on {other['data']['file']}; give another folder with --save")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(result.as_json(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        path.write_text(_text(result), encoding="utf-8")
     except OSError as error:
         raise BenchError(f"{path}: can't be written ({error.strerror}); give another folder") from error
     return path
+
+
+def _text(result: Result) -> str:
+    """JSON with a question a line, so that a file of a thousand stays small and two of them can be compared by line."""
+    head = json.dumps(result.as_json() | {"questions": []}, indent=1, ensure_ascii=False)
+    rows = ",\n  ".join(json.dumps(question, ensure_ascii=False) for question in result.questions)
+    return head.replace('"questions": []', f'"questions": [\n  {rows}\n ]') + "\n"
 
 
 def load(path: Path) -> Result:

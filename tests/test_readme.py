@@ -6,7 +6,9 @@ import re
 import subprocess
 
 from conftest import ROOT, Serve
+from typer.testing import CliRunner
 
+from benchmark.report import app as report
 from memserver.config import Settings
 from memserver.methods import variables
 
@@ -42,6 +44,13 @@ def test_the_modules_that_it_runs_exist() -> None:
     modules = re.findall(r"python -m ([\w.]+)", README)
     assert modules
     assert [name for name in modules if not (ROOT / name.replace(".", "/")).with_suffix(".py").exists()] == []
+
+
+def test_the_results_are_what_their_command_prints_from_the_result_files() -> None:
+    files = sorted(str(path) for path in (ROOT / "benchmark" / "results").glob("*.json"))
+    printed = CliRunner().invoke(report, files)
+    assert printed.exit_code == 0
+    assert printed.stdout.strip() == README.split("<!-- results -->")[1].split("<!-- /results -->")[0].strip()
 
 
 def test_each_link_within_it_leads_to_a_heading() -> None:
