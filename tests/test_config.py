@@ -25,7 +25,7 @@ def test_legs_of_another_form_are_refused(text: str) -> None:
 
 
 def test_a_leg_without_weight_is_refused() -> None:
-    with pytest.raises(ValueError, match="above 0"):
+    with pytest.raises(ValueError, match="weights from 1e-6"):
         parse_legs("bm25/chunk=0")
 
 
