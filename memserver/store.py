@@ -141,10 +141,11 @@ class SqliteStore:
             shown = {seq: [part["image"] for part in listed if "image" in part] for seq, listed in parts.items()}
             sizes = dict(_select_in(db, sizes_of, user_id, list({digest for digests in shown.values() for digest in digests})))
             for seq, digests in shown.items():
-                max_image_bytes -= (needed := sum(sizes[digest] for digest in digests))
-                if max_image_bytes < 0:
-                    max_image_bytes += needed
+                size = sum(sizes[digest] for digest in digests)
+                if size > max_image_bytes:
                     del rows[seq]
+                else:
+                    max_image_bytes -= size
             kept = {digest for seq, digests in shown.items() if seq in rows for digest in digests}
             images = {row[0]: Image(*row) for row in _select_in(db, images_of, user_id, list(kept))}
         return {
