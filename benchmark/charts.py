@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
+from benchmark.sets_data import SETS
 from benchmark.standings import Standing, columns, label
 from benchmark.svg import Series, bars, element, lines
 
@@ -17,14 +18,26 @@ CURVES: Mapping[str, Sequence[tuple[str, str, Sequence[int]]]] = {
         ("A gold turn among the first k", "any@", (5, 10, 20, 50, 100)),
         ("Share of the gold turns among the first k", "recall@", (5, 10, 20, 50, 100)),
     ),
+    **dict.fromkeys(
+        SETS,
+        (
+            ("A gold message among the first k", "any@", (1, 5, 10, 20, 50, 100)),
+            ("Share of the gold messages among the first k", "recall@", (5, 10, 20, 50, 100)),
+        ),
+    ),
 }
 HEADLINE: Mapping[str, Sequence[str]] = {
     "longmemeval": ("recall_any@1", "recall_all@5", "mrr", "mrr@10"),
     "locomo": ("any@10", "recall@10", "mrr"),
+    **dict.fromkeys(SETS, ("any@1", "recall@5", "mrr")),
 }
 """Figures that still tell good systems apart; any@5 of LongMemEval hardly does."""
 
-BY_TYPE: Mapping[str, Sequence[str]] = {"longmemeval": ("mrr", "mrr@10", "recall_all@5"), "locomo": ("recall@10", "mrr")}
+BY_TYPE: Mapping[str, Sequence[str]] = {
+    "longmemeval": ("mrr", "mrr@10", "recall_all@5"),
+    "locomo": ("recall@10", "mrr"),
+    **dict.fromkeys(SETS, ("recall@5", "mrr")),
+}
 
 FEWEST = 5
 """Questions that a type needs for a bar of its own: a mean of fewer says nothing."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
+from threading import Lock
 from time import monotonic
 from typing import Annotated
 
@@ -137,3 +138,19 @@ def progress(what: str, known: int = 0) -> Progress:
         print(f"{line:<60}", file=sys.stderr, end=end if done < total else "\n", flush=True)
 
     return show
+
+
+def counter(total: int, progress: Progress) -> Callable[[], None]:
+    """To be called ``total`` times, from any thread; tells ``progress`` at each per cent, not at each of thousands."""
+    step = max(1, total // 100)
+    lock = Lock()
+    done = 0
+
+    def count() -> None:
+        nonlocal done
+        with lock:
+            done += 1
+            if done % step == 0 or done == total:
+                progress(done, total)
+
+    return count

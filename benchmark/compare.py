@@ -13,12 +13,14 @@ import typer
 
 from benchmark.command import AsJson, failures
 from benchmark.errors import BenchError
+from benchmark.sets_data import SETS
 from benchmark.stats import bootstrap_interval, sign_test
 from benchmark.systems import DEPTH, Row, System, align, read_system
 
 METRICS: Mapping[str, Sequence[str]] = {
     "longmemeval": ("recall_any@1", "recall_any@5", "recall_any@10", "recall_all@5", "ndcg@10", "mrr@10"),
     "locomo": ("any@10", "recall@10", "recall@100", "ndcg@10", "mrr", "session_any@5"),
+    **dict.fromkeys(SETS, ("any@1", "any@5", "recall@5", "recall@10", "mrr")),
 }
 SEED = 0  # of the bootstrap
 
@@ -80,7 +82,7 @@ def paired(a: System, b: System) -> Comparison:
     ranks = [(id, ours.type, _cut(ours.rank, depth), _cut(theirs.rank, depth)) for id, ours, theirs in pairs]
     changes = [Change(*each) for each in ranks if each[2] != each[3]]
     wins = sum(change.a < change.b for change in changes)
-    any5 = "session_any@5" if a.benchmark == "locomo" else "recall_any@5"
+    any5 = "recall_any@5" if a.benchmark == "longmemeval" else "session_any@5"
     return Comparison(
         n=len(rows),
         depth=depth,

@@ -10,7 +10,7 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmark import command, locomo, longmemeval
+from benchmark import command, locomo, longmemeval, sets
 from benchmark.client import Memory
 from benchmark.command import Conditions
 from benchmark.compare import Comparison, p_value, paired
@@ -28,6 +28,7 @@ from benchmark.errors import BenchError
 from benchmark.locomo_data import load_conversations
 from benchmark.profiles import PROFILES
 from benchmark.results import REVISION, Question, Result, describe_file, save
+from benchmark.sets_data import SETS, load_set
 from benchmark.standings import Standing, headings, line, standings
 from benchmark.systems import System, rows
 from memserver.methods import load_settings
@@ -51,16 +52,21 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 class Name(StrEnum):
     LONGMEMEVAL = longmemeval.NAME
     LOCOMO = locomo.NAME
+    CHINESE = "chinese"
+    CODE = "code"
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What the ladder takes from a benchmark. ``load``: (file, limit, seed) -> how to play it, and its gold by query."""
+    """What the ladder takes from a benchmark. ``load``: (file, limit, seed) -> how to play it, and its gold by query; ``data``:
+    its file, where it is our own.
+    """
 
     load: Callable[[Path, int | None, int], tuple[Play, Gold]]
     measure: Callable[..., Result]
     columns: Sequence[str]
     left_out: frozenset[str] = frozenset()
+    data: Path | None = None
 
 
 def _longmemeval(data: Path, limit: int | None, seed: int) -> tuple[Play, Gold]:
@@ -81,6 +87,15 @@ def _locomo(data: Path, limit: int | None, seed: int) -> tuple[Play, Gold]:
     return play, gold_of_conversations(conversations)
 
 
+def _set(data: Path, limit: int | None, seed: int) -> tuple[Play, Gold]:
+    whole = load_set(data)
+    conversation = replace(whole, questions=whole.questions[:limit])
+    return lambda memory: sets.run(conversation, memory, seed), gold_of_conversations([conversation])
+
+
+SESSIONS = frozenset({"seed"})
+"""Rungs whose hits are whole sessions, where the evidence are single messages."""
+
 BENCHES: Mapping[Name, Bench] = {
     Name.LONGMEMEVAL: Bench(
         _longmemeval,
@@ -94,14 +109,15 @@ BENCHES: Mapping[Name, Bench] = {
         _locomo,
         locomo.measure,
         ("any@10", "recall@10", "recall@100", "mrr", "session_any@5", "evidence@50000chars", "containment"),
-        frozenset({"seed"}),  # its hits are whole sessions
+        SESSIONS,
     ),
+    **{name: Bench(_set, sets.measure, sets.HEADLINE, SESSIONS, SETS[name]) for name in (Name.CHINESE, Name.CODE)},
 }
 
 
 @app.command()
 def main(
-    data: Annotated[Path, typer.Option(help="The data set's own file, plain or .gz.")],
+    data: Annotated[Path | None, typer.Option(help="The data set's own file, plain or .gz; chinese and code have one.")] = None,
     benchmark: Annotated[Name, typer.Option(help="What the file holds.")] = Name.LONGMEMEVAL,
     only: Annotated[str, typer.Option(help="Rungs to run, separated by commas.")] = "",
     skip: Annotated[str, typer.Option(help="Rungs to leave out.")] = "",
@@ -117,10 +133,13 @@ def main(
     with command.failures("ladder"):
         given = command.assignments(set_ or [])
         names = choose([name for name in RUNGS if name not in bench.left_out], only, skip)
+        file = data or bench.data
+        if file is None:
+            raise BenchError(f"--benchmark {benchmark} needs --data: the path of the data set's own file")
         if folder and limit:
             raise BenchError("--save and --limit don't go together: a part of the questions is no result")
-        measure = partial(bench.measure, data, seed=seed, cache=cache, limit=limit)
-        play, gold = bench.load(data, limit, seed)
+        measure = partial(bench.measure, file, seed=seed, cache=cache, limit=limit)
+        play, gold = bench.load(file, limit, seed)
         settings = load_settings({}, given)
         controls: dict[str, list[Order]] = {
             "nothing": [nothing],
@@ -136,12 +155,13 @@ def main(
             if result and folder:
                 save(result, folder)
         found = standings(systems)
-        file = describe_file(data)
+        described = describe_file(file)
     against = versus_default(found)
     options = {"only": only, "skip": skip, "limit": limit, "seed": seed}
     shown = shlex.join(
         [
-            *("python", "-m", "benchmark.ladder", f"--benchmark={benchmark}", f"--data={data.name}"),
+            *("python", "-m", "benchmark.ladder", f"--benchmark={benchmark}"),
+            *([f"--data={data.name}"] if data else []),
             *(f"--{name}={value}" for name, value in options.items() if value),
             *(f"--set={key}={value}" for key, value in given.items()),
         ]
@@ -150,7 +170,7 @@ def main(
     commit, dirty = REVISION
     made_by = [
         f"commit {commit}{' and uncommitted changes' if dirty else ''}",
-        f"{file['file']} {file['sha256'][:12]}",
+        f"{described['file']} {described['sha256'][:12]}",
         *weights(found),
     ]
     typer.echo(f"\n`{shown}`: {found[0].n} questions, per cent. `random` is the mean of {DRAWS} draws.")
@@ -158,7 +178,7 @@ def main(
         typer.echo(f"p is not corrected for the {len(against)} rungs held against the default.")
     typer.echo("; ".join(made_by))
     if as_json:
-        run = {"benchmark": benchmark, "command": shown, "commit": commit, "dirty": dirty, "data": file}
+        run = {"benchmark": benchmark, "command": shown, "commit": commit, "dirty": dirty, "data": described}
         typer.echo(json.dumps({**run, "rows": _rows(found, against)}))
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from pathlib import Path
-from threading import Lock
 from time import monotonic
 from typing import Annotated
 
@@ -92,7 +91,7 @@ def measure(
     every = load_conversations(data)
     conversations = every[:limit]
     with conditions.open(cache) as memory:
-        timed = Timed(memory, _counter(sum(map(requests, conversations)), command.progress("requests")))
+        timed = Timed(memory, command.counter(sum(map(requests, conversations)), command.progress("requests")))
         outcomes = run(conversations, timed, seed, concurrency)
         product, usage, cached = memory.describe(), memory.usage(), memory.cached()
     answers = read(outcomes, reader, reader_tokens, command.progress("answers")) if reader else {}
@@ -188,22 +187,6 @@ def report(result: Result) -> str:
 
 def _with(row: Question, metrics: Mapping[str, float]) -> Question:
     return {**row, "metrics": {**row["metrics"], **metrics}}
-
-
-def _counter(total: int, progress: Progress) -> Callable[[], None]:
-    """To be called ``total`` times, from any thread; tells ``progress`` at each per cent, not at each of thousands."""
-    step = max(1, total // 100)
-    lock = Lock()
-    done = 0
-
-    def count() -> None:
-        nonlocal done
-        with lock:
-            done += 1
-            if done % step == 0 or done == total:
-                progress(done, total)
-
-    return count
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from benchmark.ladder import DRAWS, RUNGS, app, choose
 from benchmark.locomo_data import load_conversations
 from benchmark.profiles import PROFILES
 from benchmark.results import load
+from benchmark.sets_data import SETS
 
 HERE = Path(__file__).parent
 LONGMEMEVAL = ("--data", HERE / "longmemeval_tiny.json")
@@ -82,6 +83,24 @@ def test_locomo_has_no_seed_rung(tmp_path: Path) -> None:
     assert "no rung seed" in stderr
 
 
+@pytest.mark.parametrize("name", SETS)
+def test_our_own_sets_need_no_data_and_have_no_seed_rung(tmp_path: Path, name: str) -> None:
+    code, stdout, stderr = ladder(tmp_path, "--benchmark", name, "--only", "nothing,oracle")
+    assert code == 0, stderr
+    header, _, bottom, top, *rest = stdout.splitlines()
+    assert header == "|  | any@1 | any@5 | recall@5 | recall@10 | mrr | win / tie / loss | p |"
+    assert bottom == "| nothing | 0.0 | 0.0 | 0.0 | 0.0 | 0.0 |  |  |"
+    assert top == "| oracle | 100.0 | 100.0 | 100.0 | 100.0 | 100.0 |  |  |"
+    assert any(line.startswith(f"`python -m benchmark.ladder --benchmark={name} --only=nothing,oracle`") for line in rest)
+    assert "no rung seed" in ladder(tmp_path, "--benchmark", name, "--only", "seed")[2]
+
+
+def test_a_part_of_a_set_can_be_climbed(tmp_path: Path) -> None:
+    rows = climbed(tmp_path, "--benchmark", "chinese", "--limit", 5, "--only", "nothing,bm25")
+    assert [row["n"] for row in rows.values()] == [5, 5]
+    assert rows["bm25"]["metrics"]["mrr"] > 0
+
+
 def test_the_table_is_markdown_and_names_the_command_that_made_it(tmp_path: Path) -> None:
     code, stdout, stderr = ladder(tmp_path, *LONGMEMEVAL, *HASHING, "--only", "nothing,default", "--seed", 3)
     header, rule, bottom, default, _, note, uncorrected, made_by = stdout.splitlines()
@@ -130,6 +149,7 @@ def test_result_files_of_the_profiles_can_be_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ([], "--benchmark longmemeval needs --data"),
         (["--data", "nowhere.json"], "nowhere.json: can't be read"),
         ([*LONGMEMEVAL, "--set", "x"], "--set wants KEY=VALUE"),
         ([*LONGMEMEVAL, "--only", "x"], "no rung x: there are nothing, random"),
