@@ -77,6 +77,9 @@ class CachedEmbedder:
     def load(self) -> None:
         self._embedder.load()
 
+    def coverage(self, text: str) -> float:
+        return self._embedder.coverage(text)
+
     def windows(self, text: str, prefix: str) -> list[tuple[int, int]]:
         return self._embedder.windows(text, prefix)
 

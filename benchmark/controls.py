@@ -13,14 +13,18 @@ from itertools import islice
 from random import Random
 from statistics import fmean
 
+import numpy as np
+
 from benchmark.data import Case
 from benchmark.locomo_data import Conversation
 from benchmark.systems import Row
 from memserver.config import Settings
 from memserver.contract import read_add, read_search
-from memserver.engine import hit_id
-from memserver.presenter import present
-from memserver.types import Hit, Message, StoredMessage
+from memserver.preparing import hit_id
+from memserver.presenter import Presenter
+from memserver.types import Hit, Message, Ranked, StoredMessage, Traits
+from memserver.types import Row as MessageRow
+from memserver.users import UserLayout
 
 Order = Callable[[str, Sequence[Message]], Iterable[int]]
 """A query and a user's messages, in the order added -> the places of those to return, best first."""
@@ -32,32 +36,46 @@ Said = tuple[int | None, str]
 class Control:
     """A Memory that keeps every message and returns those that ``order`` chooses. Thread-safe for different users.
 
-    ``settings``: how hits are presented, and how long they may be together.
+    ``settings``: how hits are presented, and how long they may be together. A hit shows its message alone, without neighbours.
     """
 
     def __init__(self, order: Order, settings: Settings) -> None:
         self._order = order
-        self._settings = settings
-        self._kept: dict[str, list[StoredMessage]] = {}
+        self._presenter = Presenter(settings.content, settings.resolve_dates, fold_neighbours=False)
+        self._budget = settings.result_chars
+        self._kept: dict[str, tuple[list[StoredMessage], UserLayout]] = {}
 
     def add(self, body: bytes) -> None:
         request, _ = read_add(body)
-        kept = self._kept.setdefault(request.user_id, [])
-        kept += [
+        kept, layout = self._kept.setdefault(request.user_id, ([], UserLayout()))
+        new = [
             StoredMessage(seq, hit_id(request.user_id, request.request_id, position), request.session_id, message)
             for position, (seq, message) in enumerate(enumerate(request.messages, len(kept)))
         ]
+        kept += new
+        layout.add([_row(stored) for stored in new])
 
     def search(self, body: bytes) -> list[Hit]:
         """The chosen messages, scored 1 / rank."""
         request = read_search(body)
-        kept = self._kept.get(request.user_id, [])
-        chosen = islice(self._order(request.query, [stored.message for stored in kept]), request.top_k)
-        ranking = [(place, 1 / rank) for rank, place in enumerate(chosen, 1)]
-        return present(ranking, dict(enumerate(kept)), self._settings.content, self._settings.result_chars, request.top_k)
+        kept, layout = self._kept.get(request.user_id, ([], UserLayout()))
+        chosen = list(islice(self._order(request.query, [stored.message for stored in kept]), request.top_k))
+        ranked = Ranked(np.array(chosen, np.int32), 1 / np.arange(1.0, len(chosen) + 1))
+
+        def fetch(places: Sequence[int], _: int) -> dict[int, StoredMessage]:
+            return {place: kept[place] for place in places}
+
+        return self._presenter.present(ranked, layout, fetch, self._budget, request.top_k)
 
     def describe(self) -> Mapping[str, object]:
         return {}
+
+
+def _row(stored: StoredMessage) -> MessageRow:
+    """Of a message that nobody indexes."""
+    message, nothing_counted, no_vectors = stored.message, np.empty(0, np.uint16), np.empty((0, 0), np.float32)
+    traits = Traits(len(message.text))
+    return MessageRow(stored.seq, stored.id, stored.session_id, message.timestamp, traits, (), nothing_counted, no_vectors)
 
 
 def nothing(*_: object) -> Iterable[int]:

@@ -18,7 +18,7 @@ from benchmark.metrics import gold_ranks, ndcg_at_k, recall_any_at_k, recall_at_
 from benchmark.play import MESSAGES_PER_ADD, PLATFORM, opaque, rank_sessions
 from benchmark.results import RANKED
 from benchmark.results import Question as Row
-from memserver.engine import hit_id
+from memserver.preparing import hit_id
 
 DEPTHS = (5, 10, 20, 50, 100)
 

@@ -15,7 +15,7 @@ from time import perf_counter
 from benchmark.client import Memory
 from benchmark.data import Case, Place, Session
 from benchmark.errors import BenchError
-from memserver.engine import hit_id
+from memserver.preparing import hit_id
 from memserver.types import Hit
 
 MESSAGES_PER_ADD = 20  # as the platform sends them

@@ -8,6 +8,7 @@ from benchmark.play import PLATFORM, Style
 from memserver.config import Leg, Settings
 
 _LEGS = Settings().legs
+_RERANKERS = Settings().rerankers
 
 
 def _legs(*legs: Leg) -> str:
@@ -25,6 +26,11 @@ SEED: Mapping[str, object] = {
     "index_dates": "false",
     "legs": "bm25_prefix/chunk=0.4, vectors/chunk=0.6",
     "minilm_head": 512,  # characters; all that it embeds of a session
+    "vectors_long_discount": 0,
+    "context_chars": 0,
+    "cut_chars": 0,
+    "advice_boost": 1,
+    "rerankers": "",
     "fuser": "rrf",
     "rrf_agreement": 0.05,
     "depth": 40,
@@ -38,7 +44,10 @@ PROFILES: dict[str, Mapping[str, object]] = {
     "vector": {"legs": "vectors/chunk=1"},
     "seed": SEED,
     **{f"minus-{leg.retriever}-{leg.view}": {"legs": _legs(*(other for other in _LEGS if other != leg))} for leg in _LEGS},
-    "no-diversification": {"rerankers": ""},
+    **{f"minus-{name}": {"rerankers": ", ".join(other for other in _RERANKERS if other != name)} for name in _RERANKERS},
+    "no-long-discount": {"vectors_long_discount": 0},
+    "no-advice-boost": {"advice_boost": 1},
+    "no-context": {"context_chars": 0},
     "no-dates": {"index_dates": "false"},
 }
 """Settings over the product's defaults, by the profile's name."""

@@ -81,17 +81,31 @@ class Settings(BaseSettings):
     embed_queue: int = Field(4096, ge=1, description="texts that may wait for the embedder; more make Adds wait")
     analyzer: Literal["words", "ascii"] = Field("words", description="how text becomes terms; fixed when a database is made")
     index_dates: bool = Field(True, description="index a message with its date in words; fixed when a database is made")
+    context_chars: int = Field(
+        300, ge=0, description="a message and the one before it, both at most so many characters, are embedded together; 0: never"
+    )
+    cut_chars: int = Field(
+        7500, ge=0, description="a message of so many characters goes on in the next of the same role and label; 0: never"
+    )
     legs: Annotated[tuple[Leg, ...], NoDecode, BeforeValidator(parse_legs)] = Field(
-        (Leg("bm25", "chunk", 0.15), Leg("bm25", "context", 0.15), Leg("bm25", "session", 0.3), Leg("vectors", "chunk", 0.7)),
+        (Leg("bm25", "chunk", 0.25), Leg("bm25", "context", 0.35), Leg("bm25", "session", 0.3), Leg("vectors", "chunk", 0.8)),
         description="retriever/view=weight, separated by commas",
     )
     fuser: str = Field("rrf_scored", description="how the legs' lists become one")
     rerankers: Annotated[tuple[str, ...], NoDecode, BeforeValidator(split_commas)] = Field(
-        ("sessions",), description="rerankers in their order, separated by commas; may be empty"
+        ("speakers", "answers", "periods", "sessions", "updates"),
+        description="rerankers in their order, separated by commas; may be empty",
+    )
+    advice_boost: float = Field(
+        2.0, gt=0, le=MAX_WEIGHT, description="factor of the vector legs' weights where a query asks for advice"
     )
     depth: int = Field(1000, ge=1, description="candidates taken from each leg, messages")
 
     content: Literal["dated", "raw"] = Field("dated", description="what a hit shows: [date] role: text, or the text alone")
+    resolve_dates: bool = Field(True, description="add the day to relative dates in hits: yesterday (2023-05-07)")
+    fold_neighbours: bool = Field(
+        True, description="show a hit's neighbours with it where room is left and they are no hits themselves"
+    )
     result_chars: int = Field(50_000, ge=0, description="length of all hits of a Search together, characters; 0: no limit")
     result_chars_choice: int = Field(8_000, ge=0, description="the same for a Search with options, characters; 0: no limit")
     index_memory_mb: int = Field(2048, ge=1, description="indexes held in memory by a worker, MiB; the oldest are dropped")

@@ -2,41 +2,43 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from threading import BoundedSemaphore, Lock
-
-import numpy as np
 
 from memserver import __version__
 from memserver.config import Leg, Settings
+from memserver.dates import periods
 from memserver.embedders import EMBEDDERS
 from memserver.embedders.batcher import Batcher
 from memserver.errors import ConfigError, Conflict
 from memserver.fusers import FUSERS
 from memserver.methods import build
-from memserver.presenter import present
+from memserver.preparing import prepared, text_hash, windows
+from memserver.presenter import Presenter
 from memserver.ranking import filled, ordered
 from memserver.rerankers import RERANKERS
 from memserver.retrievers import RETRIEVERS
 from memserver.store import SqliteStore
-from memserver.text import ANALYZER_VERSION, ANALYZERS, index_prefix
+from memserver.text import ANALYZER_VERSION, ANALYZERS
+from memserver.traits import asks_for_advice, question_of
 from memserver.types import (
     AddRequest,
-    Chunk,
     Embedder,
     Entry,
     FloatArray,
     Hit,
+    IntArray,
+    Loadable,
     Message,
     Query,
     Ranked,
     Retriever,
+    Scene,
     SearchRequest,
+    StoredMessage,
 )
 from memserver.users import UserIndex, UserIndexes
 from memserver.views import VIEWS
@@ -44,20 +46,14 @@ from memserver.views import VIEWS
 OPTION_WEIGHT = 0.3
 """Weight of a term of an answer option beside 1 for a term of the query: a hint, since most options are wrong."""
 
-SPARE = 4
-"""How many times ``top_k`` messages are considered for the slots, since long ones may not fit the length budget."""
+LEAST_COVERAGE = 0.01
+"""However little the embedder knows of a query's script: where the vector legs are the only ones, their order must count."""
 
-MAX_IMAGE_BYTES = 30 * 2**20
-"""Of all images of a response, decoded; 40 MiB as base64."""
+INSTRUCTION_WEIGHT = 0.1
+"""Weight of a term of what stands around the question in a long query."""
 
 CPU_THREADS = max(2, os.cpu_count() or 1)
 """Requests that may compute at once: more would only take the interpreter lock from each other and from /health."""
-
-
-def hit_id(user_id: str, request_id: str, position: int) -> str:
-    """The id of the ``position``-th kept message of an Add: opaque, and the same wherever and whenever that Add is stored."""
-    key = "\0".join((str(len(user_id)), user_id, request_id, str(position)))
-    return hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
 
 
 class Engine:
@@ -68,12 +64,16 @@ class Engine:
         self._views = {name: build(VIEWS, name, settings.options) for name in {leg.view for leg in settings.legs}}
         self._fuser = build(FUSERS, settings.fuser, settings.options)
         self._rerankers = [build(RERANKERS, name, settings.options) for name in settings.rerankers]
+        for reranker in self._rerankers:
+            if isinstance(reranker, Loadable):
+                reranker.load()
         self._needs_vectors = any(retriever.needs_vectors for retriever in self._retrievers().values())
         if self._needs_vectors and not embedder.dimension:
             raise ConfigError(
                 "MEMSERVER_LEGS has a vector leg, but MEMSERVER_EMBEDDER is none: choose an embedder or drop the leg"
             )
         self._embedder = embedder
+        self._presenter = Presenter(settings.content, settings.resolve_dates, settings.fold_neighbours)
         self._stems = ANALYZERS[settings.analyzer]
         self._store = SqliteStore(
             settings.data_dir / "memserver.db",
@@ -146,31 +146,15 @@ class Engine:
                 raise Conflict
 
     def _entries(self, request: AddRequest) -> list[Entry]:
+        said = self._store.last_said(request.user_id, request.session_id) if request.messages else None
         with self._computing:
-            prepared = [self._prepare(message) for message in request.messages]
-        vectors = self._vectors(request.user_id, [text for item in prepared for text in item.texts])
-        return [
-            item.entry(hit_id(request.user_id, request.request_id, position), vectors) for position, item in enumerate(prepared)
-        ]
-
-    def _prepare(self, message: Message) -> _Prepared:
-        timestamp = message.timestamp if self._settings.index_dates else None
-        prefix = index_prefix(message.role, timestamp, message.text)
-        windows = self._windows(message.text, prefix)
-        return _Prepared(
-            message=message,
-            terms=Counter(self._stems(prefix + message.text)),
-            windows=windows,
-            texts=[prefix + message.text[start:end] for start, end in windows],
-        )
-
-    def _windows(self, text: str, prefix: str) -> list[tuple[int, int]]:
-        """The embedder's windows that have more than blanks, which some embedders refuse."""
-        return [(start, end) for start, end in self._embedder.windows(text, prefix) if text[start:end].strip()]
+            messages = list(prepared(request, said, self._embedder, self._settings))
+        vectors = self._vectors(request.user_id, [text for message in messages for text in message.texts])
+        return [message.entry(vectors) for message in messages]
 
     def _vectors(self, user_id: str, texts: Sequence[str]) -> dict[bytes, FloatArray]:
         """Vectors by text hash; a text that this user already has is not embedded again."""
-        wanted = {_text_hash(text): text for text in texts}
+        wanted = {text_hash(text): text for text in texts}
         known = self._store.known_vectors(user_id, list(wanted))
         missing = [key for key in wanted if key not in known]
         known.update(zip(missing, self._batcher.embed([wanted[key] for key in missing]), strict=True))
@@ -187,34 +171,48 @@ class Engine:
             return self._found(request, query)
 
     def _found(self, request: SearchRequest, query: Query) -> list[Hit]:
-        user_id = request.user_id
-        with self._users.current(user_id) as index:
-            head, ranked = index.head, self._rank(query, index, request.top_k)
-        ranking = list(zip((ranked.entries + 1).tolist(), ranked.scores.tolist(), strict=True))[: SPARE * request.top_k]
-        messages = self._store.messages(user_id, [seq for seq, _ in ranking], MAX_IMAGE_BYTES)
-        now = self._store.head(user_id)
-        if head is None or now is None or now.epoch != head.epoch:  # deleted meanwhile: the numbers may be new messages'
-            return []
+        def fetch(positions: Sequence[int], max_image_bytes: int) -> dict[int, StoredMessage]:
+            stored = self._store.messages(request.user_id, [position + 1 for position in positions], max_image_bytes)
+            return {seq - 1: message for seq, message in stored.items()}
+
+        def read(positions: IntArray) -> list[Message | None]:
+            stored = fetch(positions.tolist(), 0)  # rerankers read texts; a message with images is not among them
+            return [stored[position].message if position in stored else None for position in positions.tolist()]
+
         budget = self._settings.result_chars_choice if request.options else self._settings.result_chars
-        return present(ranking, messages, self._settings.content, budget, request.top_k)
+        with self._users.current(request.user_id) as index:
+            ranked = self._fused(query, index, request.top_k)
+            for reranker in self._rerankers:
+                ranked = ordered(reranker.rerank(ranked, Scene(query, index.layout, read)), index.layout)
+            hits = self._presenter.present(ranked, index.layout, fetch, budget, request.top_k)
+            now = self._store.head(request.user_id)
+        if index.head is None or now is None or now.epoch != index.head.epoch:  # deleted meanwhile
+            return []
+        return hits
 
     def _query(self, request: SearchRequest) -> Query:
         text = request.query if request.query.strip() else "\n".join(request.options)
         with self._computing:
+            asked = question_of(text)
             terms = Counter[str]()
             for option in request.options:
                 terms.update(dict.fromkeys(self._stems(option), OPTION_WEIGHT))
-            terms.update(self._stems(text))
-            windows = self._windows(text, "") if self._needs_vectors else []
-        return Query(terms, self._batcher.embed([text[start:end] for start, end in windows], urgent=True))
+            if len(asked) < len(text):
+                terms.update(dict.fromkeys(self._stems(text), INSTRUCTION_WEIGHT))
+            terms.update(self._stems(asked))
+            pieces = windows(self._embedder, asked) if self._needs_vectors else []
+            weight = max(LEAST_COVERAGE, self._embedder.coverage(asked)) * (
+                self._settings.advice_boost if asks_for_advice(asked) else 1
+            )
+        return Query(terms, self._batcher.embed(pieces, urgent=True), weight, periods(text), asked)
 
-    def _rank(self, query: Query, index: UserIndex, top_k: int) -> Ranked:
+    def _fused(self, query: Query, index: UserIndex, top_k: int) -> Ranked:
         depth = min(max(self._settings.depth, top_k), len(index.layout))
-        lists = [(self._ranked(leg, query, index, depth), leg.weight) for leg in self._settings.legs]
-        ranked = ordered(filled(self._fuser.fuse(lists, index.layout, depth), index.layout, top_k), index.layout)
-        for reranker in self._rerankers:
-            ranked = ordered(reranker.rerank(ranked, index.layout), index.layout)
-        return ranked
+        lists = [(self._ranked(leg, query, index, depth), self._weight(leg, query)) for leg in self._settings.legs]
+        return ordered(filled(self._fuser.fuse(lists, index.layout, depth), index.layout, top_k), index.layout)
+
+    def _weight(self, leg: Leg, query: Query) -> float:
+        return leg.weight * (query.vector_weight if RETRIEVERS[leg.retriever].needs_vectors else 1)
 
     def _ranked(self, leg: Leg, query: Query, index: UserIndex, depth: int) -> Ranked:
         return index.retrievers[leg.retriever].search(query, self._views[leg.view], index.layout, depth)
@@ -222,30 +220,6 @@ class Engine:
     def _retrievers(self) -> Mapping[str, Retriever]:
         names = dict.fromkeys(leg.retriever for leg in self._settings.legs)
         return {name: build(RETRIEVERS, name, self._settings.options) for name in names}
-
-
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """A message on its way to an Entry: term counts, and its windows with the texts to embed."""
-
-    message: Message
-    terms: Counter[str]
-    windows: list[tuple[int, int]]
-    texts: list[str]
-
-    def entry(self, entry_id: str, vectors: Mapping[bytes, FloatArray]) -> Entry:
-        hashes = [_text_hash(text) for text in self.texts]
-        return Entry(
-            id=entry_id,
-            message=self.message,
-            stems=tuple(self.terms),
-            counts=np.minimum(list(self.terms.values()), 65_535).astype(np.uint16),
-            chunks=tuple(Chunk(start, end, key, vectors[key]) for (start, end), key in zip(self.windows, hashes, strict=True)),
-        )
-
-
-def _text_hash(text: str) -> bytes:
-    return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
 
 class _KeyedLocks:

@@ -50,7 +50,21 @@ def m001_memories(db: Database) -> None:
         db.execute(statement)
 
 
-MIGRATIONS: tuple[Callable[[Database], None], ...] = (m001_memories,)
+def m002_traits(db: Database) -> None:
+    """Messages stored before have no speaker, ask nothing and stand in the order of their arrival."""
+    for column in ("length INTEGER NOT NULL DEFAULT 0", "speaker TEXT NOT NULL DEFAULT ''", "asking REAL NOT NULL DEFAULT 0"):
+        db.execute(f"ALTER TABLE postings ADD COLUMN {column}")
+    for column in ("placed INTEGER", "continues TEXT"):
+        db.execute(f"ALTER TABLE postings ADD COLUMN {column}")
+    for column in ("start", '"end"'):  # of windows: nothing reads them
+        db.execute(f"ALTER TABLE chunks DROP COLUMN {column}")
+    db.execute(
+        "UPDATE postings SET length = (SELECT length(text) FROM messages"
+        " WHERE messages.user_id = postings.user_id AND messages.seq = postings.seq)"
+    )
+
+
+MIGRATIONS: tuple[Callable[[Database], None], ...] = (m001_memories, m002_traits)
 
 
 def prepare(connection: sqlite3.Connection, stamp: Mapping[str, str], timeout: float) -> int:

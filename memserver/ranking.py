@@ -29,7 +29,10 @@ def filled(ranked: Ranked, layout: Layout, wanted: int) -> Ranked:
     missing = min(wanted, len(layout)) - len(ranked)
     if missing <= 0:
         return ranked
-    others = np.setdiff1d(np.arange(len(layout), dtype=np.int32), ranked.entries)[-missing:]
+    others = np.setdiff1d(np.arange(len(layout), dtype=np.int32), ranked.entries)
+    if not np.isnat(layout.days[others]).all():
+        others = others[np.lexsort((layout.ids[others], layout.days[others]))]
+    others = others[-missing:]
     return Ranked(np.concatenate([ranked.entries, others]), np.concatenate([ranked.scores, np.zeros(len(others))]))
 
 

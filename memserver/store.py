@@ -11,6 +11,7 @@ import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -22,9 +23,10 @@ import numpy as np
 
 from memserver.errors import ConfigError, Conflict, EmbedderError, StoreError
 from memserver.migrations import prepare, transaction
-from memserver.types import AddRequest, Entry, FloatArray, Head, Image, Message, Part, Row, StoredMessage
+from memserver.types import AddRequest, Entry, FloatArray, Head, Image, Message, Part, Row, StoredMessage, Traits
 
 READERS = 8  # connections; more threads than that wait for one
+RECENT = 64  # messages looked through for the last one of a session
 SLICE = 500  # parameters a statement, below every SQLite's limit of 999
 USER_TABLES = ("messages", "postings", "chunks", "images", "requests", "users")
 ADVICE = {
@@ -117,8 +119,8 @@ class SqliteStore:
             if head is None or head.seq <= after:
                 return head, []
             rows = db.execute(
-                "SELECT seq, id, session_id, stems, counts FROM messages JOIN postings USING (user_id, seq)"
-                " WHERE user_id = ? AND seq > ? ORDER BY seq",
+                "SELECT seq, id, session_id, timestamp, stems, counts, length, speaker, asking, placed, continues"
+                " FROM messages JOIN postings USING (user_id, seq) WHERE user_id = ? AND seq > ? ORDER BY seq",
                 (user_id, after),
             ).fetchall()
             chunks = db.execute(
@@ -127,8 +129,11 @@ class SqliteStore:
         vectors = self._vectors([blob for _, blob in chunks])
         bounds = np.searchsorted([seq for seq, _ in chunks], range(after + 1, head.seq + 2)).tolist()
         return head, [
-            Row(seq, id_, session_id, stems.split(" ") if stems else (), np.frombuffer(counts, "<u2"), vectors[start:end])
-            for (seq, id_, session_id, stems, counts), (start, end) in zip(rows, pairwise(bounds), strict=True)
+            Row(
+                *(seq, id_, session_id, timestamp, _traits(*seen)),
+                *(stems.split(" ") if stems else (), np.frombuffer(counts, "<u2"), vectors[start:end]),
+            )
+            for (seq, id_, session_id, timestamp, stems, counts, *seen), (start, end) in zip(rows, pairwise(bounds), strict=True)
         ]
 
     def messages(self, user_id: str, seqs: Sequence[int], max_image_bytes: int) -> dict[int, StoredMessage]:
@@ -152,6 +157,15 @@ class SqliteStore:
             seq: StoredMessage(seq, id_, session_id, Message(role, text, timestamp, _load_parts(parts.get(seq, []), images)))
             for seq, id_, session_id, role, text, timestamp, _ in rows.values()
         }
+
+    def last_said(self, user_id: str, session_id: str) -> StoredMessage | None:
+        with self._reading() as db:
+            head = _head(db, user_id)
+            row = db.execute(
+                "SELECT seq FROM messages WHERE user_id = ? AND seq > ? AND session_id = ? ORDER BY seq DESC LIMIT 1",
+                (user_id, head.seq - RECENT if head else 0, session_id),
+            ).fetchone()
+        return self.messages(user_id, [row[0]], 0).get(row[0]) if row else None
 
     def delete(self, user_id: str) -> int:
         with self._writing() as db:
@@ -253,13 +267,17 @@ def _insert_entry(db: sqlite3.Connection, user_id: str, session_id: str, seq: in
     key, message = {"user_id": user_id, "seq": seq}, entry.message
     said = {"role": message.role, "text": message.text, "timestamp": message.timestamp, "parts": _dump_parts(message.parts)}
     _insert(db, "messages", **key, id=entry.id, session_id=session_id, created_at=now, **said)
-    _insert(db, "postings", **key, stems=" ".join(entry.stems), counts=entry.counts.astype("<u2").tobytes())
+    traits = asdict(entry.traits) | {"speaker": " ".join(entry.traits.speaker)}
+    _insert(db, "postings", **key, stems=" ".join(entry.stems), counts=entry.counts.astype("<u2").tobytes(), **traits)
     for part, chunk in enumerate(entry.chunks):
-        window = {"start": chunk.start, "end": chunk.end, "text_hash": chunk.text_hash}
-        _insert(db, "chunks", **key, part=part, **window, vector=chunk.vector.astype("<f2").tobytes())
+        _insert(db, "chunks", **key, part=part, text_hash=chunk.text_hash, vector=chunk.vector.astype("<f2").tobytes())
     for image in (part for part in message.parts if isinstance(part, Image)):
         sql = "INSERT INTO images (user_id, digest, mime, data) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
         db.execute(sql, (user_id, image.digest, image.mime, image.data))
+
+
+def _traits(length: int, speaker: str, asking: float, placed: int | None, continues: str | None) -> Traits:
+    return Traits(length, tuple(speaker.split()), asking, placed, continues)
 
 
 def _dump_parts(parts: Sequence[Part]) -> str | None:

@@ -2,7 +2,8 @@
 
 Terms of the analyzer ``words``:
 - Porter stems of words (nltk, mode ``NLTK_EXTENSIONS``), lower-cased, accents folded, possessives removed;
-- character bigrams of scripts written without blanks (Chinese, Japanese, Thai, ...): they beat a dictionary segmenter;
+- character bigrams of scripts written without blanks (Chinese, Japanese, Thai, ...): they beat a dictionary segmenter; of Chinese
+  the single characters too, as words of two often share just one with their synonym, but no question words and particles;
 - identifiers, paths, versions and error codes whole, and their parts beside them (``getUser_id``: getuser_id, get, user, id).
 
 The analyzer ``ascii`` is there to rebuild agentmemory's published results: it knows no other alphabet and no stop words.
@@ -31,15 +32,20 @@ PIECE = 1 << 16
 MAX_ROLE = 64
 """Characters of a role that are indexed and shown; with the date in front it leaves most of an embedder's window free."""
 
+_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _BIGRAM_SCRIPTS = (
     "\u0900-\u0dff"  # the Indic scripts: their vowel signs are no word characters, which would tear words apart
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Myanmar, Khmer
     "\u3040-\u30ff\u31f0-\u31ff"  # kana
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
+    f"{_HAN}"
     "\u1100-\u11ff\uac00-\ud7af"  # Hangul
 )
 _WORD = rf"[^\W_{_BIGRAM_SCRIPTS}]"
 _TOKEN = re.compile(rf"([{_BIGRAM_SCRIPTS}]+)|{_WORD}++(?:[_./\\:@#+'’-]++{_WORD}++)*")
+_HAN_CHARACTER = re.compile(f"[{_HAN}]")
+_HAN_FUNCTION_WORDS = re.compile(
+    "什么时候|什么|怎么样|怎么|怎样|多少|哪里|哪儿|哪个|哪些|哪天|哪|几点|谁|为什么|为何|如何|是否|有没有|请问|[吗呢吧啊的了]"
+)
 _JOINED = re.compile(r"[_./\\:@#+-]+")
 _APOSTROPHE = re.compile(r"['’](?:s\b)?")
 _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
@@ -99,7 +105,9 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _bigrams(run: str) -> Iterator[str]:
-    return (run[i : i + 2] for i in range(max(1, len(run) - 1)))
+    for part in _HAN_FUNCTION_WORDS.split(run):
+        yield from (part[i : i + 2] for i in range(len(part) - 1))
+        yield from _HAN_CHARACTER.findall(part) if len(part) > 1 else part
 
 
 def _token_terms(token: str) -> tuple[str, ...]:
@@ -135,7 +143,7 @@ def _ascii_stem(token: str) -> str:
 
 
 ANALYZERS: dict[str, Analyzer] = {"words": stems, "ascii": ascii_stems}
-ANALYZER_VERSION = 1
+ANALYZER_VERSION = 2
 """Terms are stored: one that changes what an analyzer makes of a text must count this up, and old stores are refused."""
 
 
@@ -155,14 +163,15 @@ def day(timestamp: int | None) -> date | None:
     return found.date() if found else None
 
 
-def has_label(text: str) -> bool:
-    """Whether ``text`` begins with a label: a role or kind (``user: ``), up to three capitalised words, or ``医生：``."""
-    return _LABEL.match(text) is not None
+def label_of(text: str) -> str:
+    """The label in front of ``text``, empty for none: a role or kind (``user: ``), up to three capitalised words, ``医生：``."""
+    match = _LABEL.match(text)
+    return match.group() if match else ""
 
 
 def label(role: str, text: str) -> str:
     """``user: ``, or nothing where ``text`` brings a label of its own."""
-    return "" if has_label(text) else f"{role[:MAX_ROLE]}: "
+    return "" if label_of(text) else f"{role[:MAX_ROLE]}: "
 
 
 def index_prefix(role: str, timestamp: int | None, text: str) -> str:

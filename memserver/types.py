@@ -3,16 +3,16 @@
 Data flow::
 
     Add    -> Message -> Entry (stems, Chunks with vectors) -> Store
-    Search -> Query -> Retriever over a View: Ranked -> Fuser: Ranked -> Reranker: Ranked -> Hit
+    Search -> Query -> Retriever over a View: Ranked -> Fuser: Ranked -> Rerankers: Ranked -> presenter: Hit
 
 Scores: higher is better, everywhere. Ties: equal scores are ordered by the hit's id.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ CountArray = npt.NDArray[np.uint16]
 FloatArray = npt.NDArray[np.float32]
 ScoreArray = npt.NDArray[np.float64]
 IdArray = npt.NDArray[np.bytes_]
+DayArray = npt.NDArray[np.datetime64]
 
 
 # --- what Add carries -------------------------------------------------------------------------------------------------
@@ -79,26 +80,41 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A window ``[start, end)`` of a message's text, in characters. ``vector``: (dimension,), unit length.
+    """A window of a message's text that was embedded. ``vector``: (dimension,), unit length.
 
-    ``text_hash`` identifies the text that was embedded: the window with its date and speaker.
+    ``text_hash`` identifies what was embedded: the window with its date and speaker, and with what it goes on from.
     """
 
-    start: int
-    end: int
     text_hash: bytes
     vector: FloatArray = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
+class Traits:
+    """What rerankers want to know of a message, seen once when it is added.
+
+    ``length``: characters. ``speaker``: the stems of the name in its label, empty where the label names a role or is missing.
+    ``asking``: the share of its text that are questions, 0 to 1. ``placed``: the first timestamp (Unix ms) of its Add, by which
+    the Adds of a session are put in order. ``continues``: the id of the message whose cut-off text goes on in this one.
+    """
+
+    length: int
+    speaker: tuple[str, ...] = ()
+    asking: float = 0.0
+    placed: int | None = None
+    continues: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
-    """A message with all that the indexes need of it: distinct stems, their counts (same length) and chunks."""
+    """A message with all that the indexes need of it: distinct stems, their counts (same length), chunks and traits."""
 
     id: str
     message: Message
     stems: tuple[str, ...] = field(repr=False)
     counts: CountArray = field(repr=False)
     chunks: tuple[Chunk, ...] = field(repr=False)
+    traits: Traits
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +132,8 @@ class Row:
     seq: int
     id: str
     session_id: str
+    timestamp: int | None
+    traits: Traits = field(repr=False)
     stems: Sequence[str] = field(repr=False)
     counts: CountArray = field(repr=False)
     vectors: FloatArray = field(repr=False)
@@ -158,6 +176,9 @@ class Store(Protocol):
         Images count in the order of ``seqs``, as often as they are shown.
         """
 
+    def last_said(self, user_id: str, session_id: str) -> StoredMessage | None:
+        """The last message stored of this session, if it is among the user's last few dozen."""
+
     def delete(self, user_id: str) -> int:
         """Delete all of a user's data; the number of messages deleted."""
 
@@ -167,12 +188,25 @@ class Store(Protocol):
 # --- what is searched -------------------------------------------------------------------------------------------------
 
 
+class Period(Protocol):
+    """Days that a question speaks of: an interval, or a month or day of any year."""
+
+    def contains(self, days: DayArray, grace: int) -> npt.NDArray[np.bool_]:
+        """Which of ``days`` lie in it or at most ``grace`` days behind its end; (n,) -> (n,), NaT never."""
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query as the retrievers see it: weights by stem, and one unit vector a window of its text, (windows, dimension)."""
+    """A query as the retrievers see it: weights by stem, and one unit vector a window of its text, (windows, dimension).
+
+    ``vector_weight``: how much the vector legs count for this query, beside 1 for what the settings say.
+    """
 
     terms: Mapping[str, float] = field(repr=False)
     vectors: FloatArray = field(repr=False)
+    vector_weight: float = 1.0
+    periods: Sequence[Period] = field(default=(), repr=False)
+    text: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +244,34 @@ class Layout(Protocol):
     def following(self) -> IntArray:
         """The position of the message after this one in its session, (n,), -1 for none."""
 
+    @property
+    def days(self) -> DayArray:
+        """The UTC day of each message, (n,) datetime64[D], NaT where it has none."""
+
+    @property
+    def lengths(self) -> IntArray:
+        """Characters of each message, (n,)."""
+
+    @property
+    def asking(self) -> FloatArray:
+        """The share of each message that are questions, (n,), 0 to 1."""
+
+    @property
+    def speakers(self) -> IntArray:
+        """Who says each message: the speaker's number, (n,), -1 where nobody is named."""
+
+    @property
+    def named(self) -> Mapping[str, Sequence[int]]:
+        """The numbers of the speakers who have this stem in their name."""
+
+    @property
+    def continued(self) -> IntArray:
+        """The position of the message whose cut-off text goes on in this one, (n,), -1 for none."""
+
+    @property
+    def continuing(self) -> IntArray:
+        """The position of the message in which this one's cut-off text goes on, (n,), -1 for none."""
+
 
 class View(Protocol):
     """A grouping of messages. What is indexed are messages; a group's statistics are sums over its messages."""
@@ -245,10 +307,27 @@ class Fuser(Protocol):
     def fuse(self, lists: Sequence[tuple[Ranked, float]], layout: Layout, depth: int) -> Ranked: ...
 
 
-class Reranker(Protocol):
-    """A ranked list -> a ranked list of the same entries, scores in descending order again."""
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a reranker may look at beside the list. ``messages``: positions (n,) -> their messages, None for one that is gone."""
 
-    def rerank(self, ranked: Ranked, layout: Layout) -> Ranked: ...
+    query: Query
+    layout: Layout
+    messages: Callable[[IntArray], Sequence[Message | None]] = field(repr=False)
+
+
+class Reranker(Protocol):
+    """A ranked list -> the same entries with other scores, higher is better; the engine puts them in order."""
+
+    def rerank(self, ranked: Ranked, scene: Scene) -> Ranked: ...
+
+
+@runtime_checkable
+class Loadable(Protocol):
+    """A method that must be made ready before its first use."""
+
+    def load(self) -> None:
+        """Raises ``ConfigError`` where what it needs can't be had."""
 
 
 class Embedder(Protocol):
@@ -274,6 +353,9 @@ class Embedder(Protocol):
 
     def load(self) -> None:
         """Make ready for ``embed``. Raises ``ConfigError`` where the model can't be had."""
+
+    def coverage(self, text: str) -> float:
+        """How well the model knows the scripts of ``text``: 1 for all of it, 0 for none."""
 
     def windows(self, text: str, prefix: str) -> list[tuple[int, int]]:
         """Character windows of ``text`` that fit the model together with ``prefix``: sorted, overlapping, covering all of it.

@@ -11,21 +11,36 @@ from threading import Lock
 import numpy as np
 
 from memserver.arrays import Growing
-from memserver.types import Head, IdArray, IntArray, Retriever, Row, Store
+from memserver.text import day
+from memserver.types import DayArray, FloatArray, Head, IdArray, IntArray, Retriever, Row, Store, Traits
 
 _OVERHEAD = 4096  # bytes of Python objects of an empty user, about
+UNPLACED = np.iinfo(np.int64).min  # before all timestamps
 
 
 class UserLayout:
-    """How a user's messages lie; see ``types.Layout``."""
+    """How a user's messages lie; see ``types.Layout``.
+
+    Within a session its Adds stand in the order of their first timestamps, then of their arrival: so it does not matter in which
+    order they were delivered. An Add without timestamps stands behind the one that arrived before it.
+    """
 
     def __init__(self) -> None:
         self._ids: Growing[np.bytes_] = Growing("S24")
         self._sessions: Growing[np.int32] = Growing(np.int32)
-        self._previous: Growing[np.int32] = Growing(np.int32)
-        self._following: Growing[np.int32] = Growing(np.int32)
+        self._placed: Growing[np.int64] = Growing(np.int64)
+        self._days: Growing[np.datetime64] = Growing("datetime64[D]")
+        self._lengths: Growing[np.int32] = Growing(np.int32)
+        self._asking: Growing[np.float32] = Growing(np.float32)
+        self._speakers: Growing[np.int32] = Growing(np.int32)
+        self._continued: Growing[np.int32] = Growing(np.int32)
+        self._previous: IntArray = np.empty(0, np.int32)
+        self._following: IntArray = np.empty(0, np.int32)
+        self._continuing: IntArray = np.empty(0, np.int32)
         self._ordinals: dict[str, int] = {}
         self._last: list[int] = []
+        self._names: dict[tuple[str, ...], int] = {}
+        self._named: dict[str, list[int]] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -44,34 +59,108 @@ class UserLayout:
 
     @property
     def previous(self) -> IntArray:
-        return self._previous.view
+        return self._previous
 
     @property
     def following(self) -> IntArray:
-        return self._following.view
+        return self._following
+
+    @property
+    def days(self) -> DayArray:
+        return self._days.view
+
+    @property
+    def lengths(self) -> IntArray:
+        return self._lengths.view
+
+    @property
+    def asking(self) -> FloatArray:
+        return self._asking.view
+
+    @property
+    def speakers(self) -> IntArray:
+        return self._speakers.view
+
+    @property
+    def named(self) -> Mapping[str, Sequence[int]]:
+        return self._named
+
+    @property
+    def continued(self) -> IntArray:
+        return self._continued.view
+
+    @property
+    def continuing(self) -> IntArray:
+        return self._continuing
 
     @property
     def nbytes(self) -> int:
-        arrays = (self._ids, self._sessions, self._previous, self._following)
-        return sum(array.nbytes for array in arrays) + sum(200 + 4 * len(session) for session in self._ordinals)
+        growing = (self._ids, self._sessions, self._placed, self._days, self._lengths, self._asking, self._speakers)
+        arrays = (*growing, self._continued, self._previous, self._following, self._continuing)
+        names = sum(200 + 4 * len(session) for session in self._ordinals) + 400 * len(self._names)
+        return sum(array.nbytes for array in arrays) + names
 
     def add(self, rows: Sequence[Row]) -> None:
+        if not rows:
+            return
         start = len(self)
+        traits = [row.traits for row in rows]
         self._ids.extend([row.id.encode("ascii") for row in rows])
-        self._following.extend(np.full(len(rows), -1, np.int32))
-        sessions, previous = [], []
-        for position, row in enumerate(rows, start):
-            ordinal = self._ordinals.setdefault(row.session_id, len(self._ordinals))
-            if ordinal == len(self._last):
-                self._last.append(-1)
-            before = self._last[ordinal]
-            if before >= 0:
-                self.following[before] = position
-            self._last[ordinal] = position
-            sessions.append(ordinal)
-            previous.append(before)
-        self._sessions.extend(sessions)
-        self._previous.extend(previous)
+        self._days.extend([_day(row.timestamp) for row in rows])
+        self._lengths.extend([seen.length for seen in traits])
+        self._asking.extend([seen.asking for seen in traits])
+        self._speakers.extend([self._speaker(seen.speaker) for seen in traits])
+        self._sessions.extend([self._ordinals.setdefault(row.session_id, len(self._ordinals)) for row in rows])
+        self._place(traits, start)
+        self._continued.extend([self._position(seen.continues, start + i) for i, seen in enumerate(traits)])
+        self._link()
+
+    def _speaker(self, stems: tuple[str, ...]) -> int:
+        if not stems:
+            return -1
+        number = self._names.get(stems)
+        if number is None:
+            number = self._names[stems] = len(self._names)
+            for stem in stems:
+                self._named.setdefault(stem, []).append(number)
+        return number
+
+    def _place(self, traits: Sequence[Traits], start: int) -> None:
+        """Where each message stands in its session: the timestamp of its Add, or that of the message that arrived before it."""
+        self._last += [UNPLACED] * (len(self._ordinals) - len(self._last))
+        placed = []
+        for session, seen in zip(self.sessions[start:].tolist(), traits, strict=True):
+            if seen.placed is not None:
+                self._last[session] = seen.placed
+            placed.append(self._last[session])
+        self._placed.extend(placed)
+
+    def _position(self, id_: str | None, at: int) -> int:
+        """The position of the message with this id, -1 if it is gone; nearly always the one before ``at``."""
+        if id_ is None:
+            return -1
+        key = id_.encode("ascii")
+        if at and self.ids[at - 1] == key:
+            return at - 1
+        found = np.flatnonzero(self.ids[:at] == key)
+        return int(found[-1]) if len(found) else -1
+
+    def _link(self) -> None:
+        """Neighbours anew: an Add may have come between others."""
+        order = np.lexsort((self._placed.view, self.sessions)).astype(np.int32)  # stable: ties stay in the order of arrival
+        together = self.sessions[order[1:]] == self.sessions[order[:-1]]
+        self._previous = np.full(len(self), -1, np.int32)
+        self._following = np.full(len(self), -1, np.int32)
+        self._previous[order[1:][together]] = order[:-1][together]
+        self._following[order[:-1][together]] = order[1:][together]
+        rest = np.flatnonzero(self.continued >= 0)
+        self._continuing = np.full(len(self), -1, np.int32)
+        self._continuing[self.continued[rest]] = rest
+
+
+def _day(timestamp: int | None) -> np.datetime64:
+    found = day(timestamp)
+    return np.datetime64(found, "D") if found else np.datetime64("NaT", "D")
 
 
 @dataclass

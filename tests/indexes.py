@@ -6,17 +6,26 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from memserver.text import stems
-from memserver.types import FloatArray, Query, Ranked, Row
+from memserver.types import FloatArray, Message, Query, Ranked, Row, Scene, Traits
 from memserver.users import UserLayout
 
 
-def row(seq: int, text: str, session: str = "s", vectors: Sequence[Sequence[float]] = ()) -> Row:
+def row(
+    seq: int,
+    text: str,
+    session: str = "s",
+    vectors: Sequence[Sequence[float]] = (),
+    timestamp: int | None = None,
+    traits: Traits | None = None,
+) -> Row:
     """A stored message; its id falls as ``seq`` grows, so that order by id and order of arrival differ."""
     counts = Counter(stems(text))
     return Row(
         seq=seq,
         id=f"{10_000 - seq:024d}",
         session_id=session,
+        timestamp=timestamp,
+        traits=traits or Traits(len(text)),
         stems=tuple(counts),
         counts=np.array(list(counts.values()), np.uint16),
         vectors=_matrix(vectors),
@@ -41,6 +50,11 @@ def layout(stored: Sequence[Row]) -> UserLayout:
 def query(text: str = "", vectors: Sequence[Sequence[float]] = ()) -> Query:
     terms = {term: float(count) for term, count in Counter(stems(text)).items()}
     return Query(terms, _matrix(vectors))
+
+
+def scene(stored: Sequence[Row], asked: Query | None = None, messages: Sequence[Message] = ()) -> Scene:
+    """What rerankers see of these rows; ``messages`` by position."""
+    return Scene(asked or query(), layout(stored), lambda positions: [messages[at] for at in positions.tolist()])
 
 
 def ranked(scores: Mapping[int, float]) -> Ranked:

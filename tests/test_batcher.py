@@ -38,6 +38,9 @@ class Gated:
 
     def load(self) -> None: ...
 
+    def coverage(self, text: str) -> float:
+        return 1.0
+
     def windows(self, text: str, prefix: str) -> list[tuple[int, int]]:
         return HASHING.windows(text, prefix)
 

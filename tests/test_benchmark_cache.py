@@ -29,6 +29,9 @@ class Counting:
 
     def load(self) -> None: ...
 
+    def coverage(self, text: str) -> float:
+        return 1 / len(text)
+
     def windows(self, text: str, prefix: str) -> list[tuple[int, int]]:
         return Hashing().windows(text, prefix)
 
@@ -101,6 +104,7 @@ def test_it_stands_for_its_embedder_in_all_else(cached: CachedEmbedder, counting
     names = ["batch_size", "concurrency", "model", "dimension", "fingerprint"]
     assert [getattr(cached, name) for name in names] == [getattr(counting, name) for name in names]
     assert cached.windows("some text", "label: ") == counting.windows("some text", "label: ")
+    assert cached.coverage("text") == 1 / len("text")
 
 
 def test_a_folder_that_cannot_be_used_is_said_before_anything_runs(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from benchmark.locomo_data import load_conversations
 from benchmark.longmemeval import outcome_of
 from benchmark.systems import Row
 from memserver.config import Settings
-from memserver.engine import hit_id
+from memserver.preparing import hit_id
 
 HERE = Path(__file__).parent
 CASES = load_cases(HERE / "longmemeval_tiny.json")

@@ -12,7 +12,7 @@ import pytest
 from benchmark.errors import BenchError
 from benchmark.locomo_data import Conversation, Question, Session, Turn, load_conversations
 from benchmark.locomo_play import Outcome, play, requests
-from memserver.engine import hit_id
+from memserver.preparing import hit_id
 from memserver.types import Hit
 
 TINY = Path(__file__).parent / "locomo_tiny.json"

@@ -98,7 +98,7 @@ def test_a_whole_run_is_saved_with_what_it_takes_to_believe_it(tmp_path: Path) -
     saved = load(Path(report(tmp_path, "--mode", "bm25")["saved"]))
     assert saved.name.startswith("longmemeval-default-bm25-")
     assert saved.manifest["command"] == "python -m benchmark.longmemeval --data longmemeval_tiny.json --mode bm25"
-    assert saved.manifest["settings"]["legs"] == "bm25/chunk=0.15, bm25/context=0.15, bm25/session=0.3"
+    assert saved.manifest["settings"]["legs"] == "bm25/chunk=0.25, bm25/context=0.35, bm25/session=0.3"
     assert saved.manifest["data"]["questions"] == 3
     assert [saved.manifest[name] for name in ("concurrency", "resumed")] == [4, 0]
     adds = sum(len(case.sessions) for case in load_cases(TINY))

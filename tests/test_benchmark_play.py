@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from benchmark.data import Case, Session, Turn, load_cases
 from benchmark.errors import BenchError
 from benchmark.play import PLATFORM, Style, play, rank_sessions
-from memserver.engine import hit_id
+from memserver.preparing import hit_id
 from memserver.types import Hit
 
 TINY = Path(__file__).parent / "longmemeval_tiny.json"

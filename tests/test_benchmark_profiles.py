@@ -24,6 +24,38 @@ def test_each_leg_of_the_default_is_left_out_by_a_profile_of_its_name() -> None:
         assert kept == tuple(other for other in legs if other != leg)
 
 
+@pytest.mark.parametrize("name", Settings().rerankers)
+def test_each_reranker_of_the_default_is_left_out_by_a_profile_of_its_name(name: str) -> None:
+    kept = load_settings({}, PROFILES[f"minus-{name}"]).rerankers
+    assert kept == tuple(other for other in Settings().rerankers if other != name)
+
+
+def test_what_else_the_default_does_is_left_out_by_a_profile_each() -> None:
+    without = {name: load_settings({}, settings) for name, settings in PROFILES.items() if name.startswith("no-")}
+    assert {name: _differs(settings) for name, settings in without.items()} == {
+        "no-long-discount": {"vectors_long_discount": 0.0},
+        "no-advice-boost": {"advice_boost": 1.0},
+        "no-context": {"context_chars": 0},
+        "no-dates": {"index_dates": False},
+    }
+
+
+def _differs(settings: Settings) -> dict[str, object]:
+    """What is set otherwise than in the default, tunables by method and field."""
+    ours, theirs = (
+        {name: value for name, value in each if name != "options"}
+        | {f"{method}_{field}": value for method, fields in dict(each)["options"].items() for field, value in fields.items()}
+        for each in (settings, load_settings({}))
+    )
+    return {name: value for name, value in ours.items() if value != theirs[name]}
+
+
+def test_the_seed_does_nothing_that_the_default_does_beside_its_legs() -> None:
+    settings = load_settings({}, PROFILES["seed"])
+    assert (settings.context_chars, settings.cut_chars, settings.advice_boost, settings.rerankers) == (0, 0, 1, ())
+    assert (settings.index_dates, settings.options["vectors"]["long_discount"]) == (False, 0)
+
+
 def test_rank_bm25_stands_in_for_bm25_over_the_same_views_with_the_same_weights() -> None:
     bm25, rank_bm25 = (load_settings({}, PROFILES[name]) for name in ("bm25", "rank_bm25"))
     assert [(leg.view, leg.weight) for leg in rank_bm25.legs] == [(leg.view, leg.weight) for leg in bm25.legs]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr, ValidationError
 
-from memserver.config import Leg, Settings, parse_legs, shown, split_commas
+from memserver.config import MAX_WEIGHT, Leg, Settings, parse_legs, shown, split_commas
 
 
 def test_legs_are_retriever_slash_view_with_a_weight() -> None:
@@ -59,8 +59,23 @@ def test_an_empty_item_is_refused_for_it_could_be_an_empty_key() -> None:
 def test_the_default_is_hybrid_search_on_this_machine_alone() -> None:
     settings = Settings()
     assert (settings.host, settings.port, settings.data_dir) == ("127.0.0.1", 8000, Path("data"))
-    assert shown(settings.legs) == "bm25/chunk=0.15, bm25/context=0.15, bm25/session=0.3, vectors/chunk=0.7"
+    assert shown(settings.legs) == "bm25/chunk=0.25, bm25/context=0.35, bm25/session=0.3, vectors/chunk=0.8"
+    assert shown(settings.rerankers) == "speakers, answers, periods, sessions, updates"
     assert settings.api_keys == ()
+
+
+@pytest.mark.parametrize("name", ["context_chars", "cut_chars", "result_chars", "result_chars_choice"])
+def test_lengths_are_switched_off_by_zero_and_never_negative(name: str) -> None:
+    assert getattr(Settings.model_validate({name: 0}), name) == 0
+    with pytest.raises(ValidationError, match="greater than or equal to 0"):
+        Settings.model_validate({name: -1})
+
+
+@pytest.mark.parametrize("factor", ["0", "-1", "nan", "inf", 2 * MAX_WEIGHT])
+def test_the_advice_boost_is_a_weight(factor: object) -> None:
+    with pytest.raises(ValidationError):
+        Settings.model_validate({"advice_boost": factor})
+    assert Settings(advice_boost=MAX_WEIGHT).advice_boost == MAX_WEIGHT
 
 
 def test_settings_are_frozen() -> None:

@@ -61,6 +61,13 @@ def test_vectors_have_the_dimension_and_unit_length(embedder: Embedder) -> None:
         np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
+@pytest.mark.parametrize("text", [*TEXTS, LONG, "Привет", "1234"])
+def test_coverage_is_a_share_and_full_for_english_and_for_texts_without_letters(embedder: Embedder, text: str) -> None:
+    assert 0 <= embedder.coverage(text) <= 1
+    if text.isascii():
+        assert embedder.coverage(text) == 1
+
+
 def test_no_texts_give_no_vectors(embedder: Embedder) -> None:
     assert embedder.embed([]).shape == (0, embedder.dimension)
 

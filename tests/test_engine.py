@@ -4,28 +4,36 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from memserver.embedders.hashing import Hashing
-from memserver.engine import Engine, hit_id
+from memserver.engine import Engine
 from memserver.errors import ConfigError, Conflict, EmbedderError
 from memserver.methods import load_settings
+from memserver.preparing import hit_id
 from memserver.types import AddRequest, Embedder, FloatArray, Hit, Image, Message, SearchRequest
 
 LEGS = ("bm25/chunk=1", "bm25/context=1", "bm25/session=1", "vectors/chunk=1", "vectors/session=1", "rank_bm25/chunk=1")
 MAY_8 = 1_683_504_000_000  # 2023-05-08
+HOUR = 3_600_000  # ms
+INSTRUCTIONS = (
+    "You book flights and hotels. Answer in one sentence about the trip. Never mention flights that were not booked. " * 40
+    + "Now comes the question. "
+)
 
 Open = Callable[..., Engine]
 
 
 @dataclass
 class Spy:
-    """The hashing embedder, counting what it embeds, and failing on demand."""
+    """The hashing embedder, counting what it embeds, failing on demand, and covering scripts as it is told."""
 
     inner: Hashing = field(default_factory=Hashing)
     seen: list[str] = field(default_factory=list)
     fails: bool = False
+    covers: float = 1.0
 
     def embed(self, texts: Sequence[str]) -> FloatArray:
         if self.fails:
@@ -34,6 +42,9 @@ class Spy:
         return self.inner.embed(texts)
 
     def load(self) -> None: ...
+
+    def coverage(self, text: str) -> float:
+        return self.covers
 
     def windows(self, text: str, prefix: str) -> list[tuple[int, int]]:
         return self.inner.windows(text, prefix)
@@ -47,11 +58,11 @@ class Spy:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Open]:
-    """Opens engines on one and the same data directory, as workers and restarts do."""
+    """Opens engines on one and the same data directory, as workers and restarts do. Hits show one message each unless so set."""
     opened: list[Engine] = []
 
     def open_engine(instance: Embedder | None = None, **settings: object) -> Engine:
-        chosen = {"data_dir": str(tmp_path), "embedder": "hashing"} | settings
+        chosen = {"data_dir": str(tmp_path), "embedder": "hashing", "fold_neighbours": "false"} | settings
         opened.append(Engine.open(load_settings({}, chosen), instance))
         return opened[-1]
 
@@ -99,7 +110,7 @@ def test_the_same_add_again_changes_nothing_also_after_a_restart(start: Open) ->
     engine.add(add("one", "two"))
     start().add(add("one", "two"))
     assert len(search(engine, "one two")) == 2
-    assert sorted(spy.seen) == ["one two", "user: one", "user: two"]
+    assert sorted(spy.seen) == ["one\nuser: two", "one two", "user: one"]
 
 
 def test_another_body_under_the_same_request_id_is_a_conflict_and_writes_nothing(start: Open) -> None:
@@ -123,10 +134,10 @@ def test_the_same_add_many_times_at_once_is_stored_and_embedded_once(start: Open
 def test_a_text_that_the_user_has_already_is_not_embedded_again(start: Open) -> None:
     spy = Spy()
     engine = start(spy)
-    engine.add(add("same", "same", "other", request="r1"))
+    engine.add(add("same", "same", "same", "other", request="r1"))
     engine.add(add("same", request="r2", session="t"))
     engine.add(add("same", request="r1", user="bob"))
-    assert sorted(spy.seen) == ["user: other", "user: same", "user: same"]
+    assert sorted(spy.seen) == ["same\nuser: other", "same\nuser: same", "user: same", "user: same"]
 
 
 def test_an_embedder_that_fails_leaves_nothing_behind_and_the_retry_succeeds(start: Open) -> None:
@@ -155,7 +166,7 @@ def test_each_leg_alone_finds_each_message_after_a_restart(start: Open, leg: str
     for number, word in enumerate(words):
         engine.add(add(f"the {word} story", request=word, session=str(number % 3)))
     engine.close()
-    alone = start(legs=leg)
+    alone = start(legs=leg, rerankers="")
     for word in words:
         assert f"user: the {word} story" in contents(search(alone, f"{word} please", top_k=3)), word
 
@@ -211,7 +222,7 @@ def test_top_k_is_filled_with_short_messages_where_long_ones_do_not_fit(start: O
 
 
 def test_images_of_a_response_stay_within_what_the_contract_allows(start: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memserver.engine.MAX_IMAGE_BYTES", 100)
+    monkeypatch.setattr("memserver.presenter.MAX_IMAGE_BYTES", 100)
     engine = start()
     images = [Image(f"{number:064d}", "image/png", bytes(45)) for number in range(5)]
     engine.add(add(*[Message("user", "", None, (image,)) for image in images], "text"))
@@ -237,7 +248,7 @@ def test_ids_are_those_that_hit_id_documents_and_tell_nothing(start: Open) -> No
 def test_every_part_of_a_long_message_is_found_by_the_vector_leg_alone(start: Open) -> None:
     engine = start(legs="vectors/chunk=1")
     long = " ".join(["filler words here"] * 300) + " zanzibar expedition notes " + " ".join(["more padding there"] * 300)
-    engine.add(add(long, "zebra", "something else", request="r"))
+    engine.add(add(long, Message("assistant", "zebra"), "something else", request="r"))
     assert contents(search(engine, "zanzibar expedition notes", top_k=1)) == [f"user: {long}"]
 
 
@@ -263,7 +274,7 @@ def test_a_neighbouring_message_brings_an_answer_that_names_nothing(start: Open)
 
 
 def test_a_choice_question_gets_the_smaller_budget_and_its_options_weigh_less_than_the_query(start: Open) -> None:
-    engine = start(result_chars=400, result_chars_choice=100, legs="bm25/chunk=1")
+    engine = start(result_chars=400, result_chars_choice=100, legs="bm25/chunk=1", rerankers="")
     engine.add(add(*[f"lunch was {dish} {'x' * 60}" for dish in ("soup", "rice", "bread")], "we met at the harbour"))
     assert len(search(engine, "lunch")) == 4
     chosen = search(engine, "where did we meet, harbour?", options=("A. soup", "B. rice"))
@@ -325,3 +336,146 @@ def test_chinese_text_is_found_by_its_bigrams(start: Open) -> None:
     engine.add(add("我昨天在公园里看到一只猫", "医生：请多喝水，注意休息", "今天的会议改到下午三点"))
     assert contents(search(engine, "会议几点开始", top_k=1)) == ["user: 今天的会议改到下午三点"]
     assert contents(search(engine, "医生说了什么", top_k=1)) == ["医生：请多喝水，注意休息"]
+
+
+# --- texts that arrive cut --------------------------------------------------------------------------------------------
+
+PIECES = ("Log: " + "alpha beta " * 726 + "the zanz", "Log: ibar expedition left in May, " + "gamma delta " * 600)
+"""Cut at 8,000 characters, within ``zanzibar``."""
+
+
+@pytest.mark.parametrize("leg", ["bm25/chunk=1", "vectors/chunk=1"])
+@pytest.mark.parametrize("across", [False, True], ids=["within an Add", "across Adds"])
+def test_a_fact_that_a_cut_parts_is_found_by_each_leg_alone_and_shown_whole(start: Open, leg: str, across: bool) -> None:
+    engine = start(legs=leg)
+    for number, messages in enumerate([PIECES[:1], PIECES[1:]] if across else [PIECES]):
+        engine.add(add(*messages, request=f"cut {number}"))
+    engine.add(add(*[f"expedition note {number}" for number in range(20)], session="other", request="others"))
+    (hit,) = search(engine, "the zanzibar expedition left in May", top_k=1)
+    assert hit.id == (hit_id("ann", "cut 1", 0) if across else hit_id("ann", "cut 0", 1))
+    assert "beta the zanzibar expedition left in May" in str(hit.content)
+    (first,) = search(engine, "alpha beta", top_k=1)
+    assert str(first.content).startswith(PIECES[0])
+    assert "beta the zanzibar expedition left in May" in str(first.content)
+
+
+def test_a_cut_text_changes_nothing_for_who_switches_that_off(start: Open) -> None:
+    engine = start(legs="bm25/chunk=1", cut_chars=0)
+    engine.add(add(*PIECES))
+    assert sorted(map(str, contents(search(engine, "expedition")))) == sorted(piece.strip() for piece in PIECES)
+
+
+# --- the order of delivery ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_adds_in_any_order_give_the_hits_of_their_order_in_time(start: Open, tmp_path: Path, seed: int) -> None:
+    def adds() -> list[AddRequest]:
+        return [
+            add(
+                Message("user", f"Caroline: did you see the {word} on day {number}?", MAY_8 + number * HOUR),
+                Message("assistant", f"Melanie: yes, the code of the {word} is {number}", MAY_8 + number * HOUR),
+                session=str(number % 3),
+                request=str(number),
+            )
+            for number, word in enumerate(["apple", "stone", "apple", "candle"] * 6)
+        ]
+
+    serial, shuffled = (start(data_dir=str(tmp_path / name), fold_neighbours="true") for name in ("serial", "shuffled"))
+    for request in adds():
+        serial.add(request)
+    for request in Random(seed).sample(adds(), len(adds())):
+        shuffled.add(request)
+    for query in (
+        "What is the code of the apple?",
+        "What did Melanie say on 8 May 2023?",
+        "Can you recommend a stone?",
+        "nothing known",
+    ):
+        assert search(shuffled, query, top_k=30) == search(serial, query, top_k=30), query
+
+
+# --- what the query tells -----------------------------------------------------------------------------------------------
+
+
+def test_an_update_that_differs_in_a_word_comes_first_and_what_held_before_stays(start: Open) -> None:
+    before, after = "the code of my gym locker is 4711", "by now the code of my gym locker is 9022"
+    question = "What is the code of my gym locker?"
+    engine = start()
+    engine.add(add(before, request="1", session="1"))
+    engine.add(add("the gym is closed on Sundays", request="2", session="2"))
+    engine.add(add(after, request="3", session="3"))
+    assert contents(search(engine, question))[:2] == [f"user: {after}", f"user: {before}"]
+    assert contents(search(start(rerankers=""), question))[:2] == [f"user: {before}", f"user: {after}"]
+
+
+STORY = ("the red canoe leaks", "canoes on red rivers", "my boat has a leak", "red paint for a boat", "lunch was rice")
+LEGS_OF_TWO = "bm25/chunk=1, vectors/chunk={:g}"
+
+
+@pytest.mark.parametrize(
+    ("query", "covers", "weight"),
+    [
+        ("Which canoe leaks?", 1.0, 1.0),
+        ("Can you recommend a canoe that never leaks?", 1.0, 3.0),
+        ("Which canoe leaks?", 0.25, 0.25),
+        ("Can you recommend a canoe that never leaks?", 0.25, 3 * 0.25),
+    ],
+)
+def test_the_vector_legs_count_more_for_advice_and_less_for_scripts_the_model_does_not_know(
+    start: Open, query: str, covers: float, weight: float
+) -> None:
+    engine = start(Spy(covers=covers), legs=LEGS_OF_TWO.format(1), advice_boost=3)
+    engine.add(add(*STORY))
+    told = start(legs=LEGS_OF_TWO.format(weight), advice_boost=1)
+    assert search(engine, query) == search(told, query)
+
+
+def test_of_a_script_that_the_model_does_not_know_the_words_alone_count(start: Open) -> None:
+    engine = start(Spy(covers=0), legs=LEGS_OF_TWO.format(1))
+    engine.add(add(*STORY))
+    found, by_words = (search(engine, "red canoe") for engine in (engine, start(legs="bm25/chunk=1")))
+    assert len(found) == len(STORY)
+    assert found[0].score == pytest.approx(by_words[0].score, rel=0.02)  # the vectors keep a hundredth of their weight
+    alone, known = (search(start(Spy(covers=share), legs="vectors/chunk=1"), "red canoe") for share in (0, 1))
+    assert alone == known
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"{INSTRUCTIONS}\nQuestion: What is the beagle called?",
+        f"{INSTRUCTIONS}What is the beagle called?",
+        f"Question: What is the beagle called?\n\n{INSTRUCTIONS}",
+        f"{INSTRUCTIONS}What is the beagle called?\n{INSTRUCTIONS}",
+    ],
+)
+@pytest.mark.parametrize("legs", ["bm25/chunk=1", "vectors/chunk=1", "bm25/chunk=1, vectors/chunk=1"])
+def test_instructions_do_not_drown_the_question_of_a_long_query(start: Open, query: str, legs: str) -> None:
+    engine = start(legs=legs)
+    engine.add(add("the beagle is called Waffles", "flights and hotels were booked for the trip", "one sentence about flights"))
+    assert contents(search(engine, query, top_k=1)) == ["user: the beagle is called Waffles"]
+
+
+def test_what_stands_around_the_question_counts_where_the_question_says_nothing(start: Open) -> None:
+    engine = start(legs="bm25/chunk=1")
+    engine.add(add("lunch was rice", "the hotel had a pool", "it rained"))
+    assert contents(search(engine, f"{INSTRUCTIONS}\nQuestion: And then?", top_k=1)) == ["user: the hotel had a pool"]
+
+
+# --- what a hit shows ---------------------------------------------------------------------------------------------------
+
+
+def test_neighbours_are_shown_with_a_hit_where_room_is_left(start: Open) -> None:
+    engine = start(fold_neighbours="true", legs="bm25/chunk=1")
+    engine.add(add("What is your favourite instrument?", "The cello, of course.", "Nice."))
+    (hit,) = search(engine, "cello", top_k=1)
+    assert hit.id == hit_id("ann", "r", 1)
+    assert hit.content == "user: What is your favourite instrument?\nuser: The cello, of course.\nuser: Nice."
+
+
+def test_relative_dates_are_resolved_by_the_time_of_their_message(start: Open) -> None:
+    engine = start()
+    engine.add(add(Message("user", "I ran yesterday", MAY_8)))
+    assert contents(search(engine, "ran")) == ["[2023-05-08] user: I ran yesterday (2023-05-07)"]
+    assert contents(search(start(resolve_dates="false"), "ran")) == ["[2023-05-08] user: I ran yesterday"]

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from indexes import by_position, layout, ranked, rows
 
 from memserver.fusers import FUSERS
+from memserver.fusers.rrf_scored import ScoredRRF
 from memserver.types import Ranked
 
 LAYOUT = layout(rows(*[("s", "text")] * 10))
@@ -39,7 +40,7 @@ def test_rrf_adds_the_agreement_to_what_several_legs_found() -> None:
 def test_rrf_scored_lets_each_vote_carry_the_normalised_score() -> None:
     lists = [(ranked({0: 9.0, 1: 8.0, 2: 5.0}), 0.4), (ranked({1: 0.3, 3: 0.1}), 0.6)]
     most = (0.4 + 0.6) / 61
-    assert by_position(FUSERS["rrf_scored"]().fuse(lists, LAYOUT, 10)) == pytest.approx(
+    assert by_position(ScoredRRF(k=60).fuse(lists, LAYOUT, 10)) == pytest.approx(
         {1: (0.4 * 0.75 / 62 + 0.6 / 61) / most, 0: (0.4 * 1.0 / 61) / most, 2: 0.0, 3: 0.0}
     )
 

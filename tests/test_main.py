@@ -95,6 +95,6 @@ def test_the_start_says_how_the_server_runs(tmp_path: Path) -> None:
     process.communicate()
     assert "hashing (" in said
     assert "256 dimensions" in said
-    assert "bm25/chunk=0.15" in said
+    assert "bm25/chunk=0.25" in said
     assert str(tmp_path) in said
     assert "OPEN" in said

@@ -42,7 +42,7 @@ FAKES: dict[str, Registry] = {
     "view": {"chunk": Plain, "context": Plain, "session": Plain},
     "retriever": {"bm25": Okapi, "vectors": Plain},
     "fuser": {"rrf_scored": Plain},
-    "reranker": {"sessions": Plain},
+    "reranker": dict.fromkeys(("speakers", "answers", "periods", "sessions", "updates"), Plain),
 }
 
 
@@ -98,7 +98,7 @@ def test_an_unknown_variable_is_refused_with_the_nearest_name() -> None:
 
 def test_an_unknown_variable_without_a_near_name_is_refused_with_all_names() -> None:
     (line,) = problems(XYZZY="1")
-    assert "there are MEMSERVER_ANALYZER, MEMSERVER_API_KEYS, " in line
+    assert "there are MEMSERVER_ADVICE_BOOST, MEMSERVER_ANALYZER, MEMSERVER_API_KEYS, " in line
 
 
 def test_the_options_as_a_whole_are_not_a_variable() -> None:
@@ -119,7 +119,10 @@ def test_the_options_as_a_whole_are_not_a_variable() -> None:
         ("LEGS", "bm25/page=1", "view must be one of chunk, context, session"),
         ("EMBEDDER", "bert", "embedder must be one of minilm, none"),
         ("FUSER", "", "fuser must be one of rrf_scored"),
-        ("RERANKERS", "sessions, cross", "reranker must be one of sessions"),
+        ("RERANKERS", "sessions, cross", "reranker must be one of speakers, answers, periods, sessions, updates"),
+        ("CUT_CHARS", "-1", "should be greater than or equal to 0"),
+        ("ADVICE_BOOST", "0", "should be greater than 0"),
+        ("FOLD_NEIGHBOURS", "2", "should be a valid boolean, unable to interpret input"),
         ("BM25_K1", "high", "should be a valid number, unable to parse string as a number"),
         ("BM25_K1", "nan", "should be a finite number"),
         ("MINILM_BATCH_SIZE", "1.5", "should be a valid integer, unable to parse string as an integer"),
@@ -182,7 +185,16 @@ def test_the_defaults_are_registered_methods() -> None:
         (FUSERS, "rrf", {"k": -1.0}),
         (FUSERS, "rrf", {"agreement": -0.1}),
         (FUSERS, "rrf_scored", {"k": -1.0}),
-        (RERANKERS, "sessions", {"per_session": -1}),
+        (RERANKERS, "speakers", {"boost": -0.1}),
+        (RERANKERS, "answers", {"discount": 1.1}),
+        (RERANKERS, "answers", {"gain": -0.1}),
+        (RERANKERS, "periods", {"boost": -0.1}),
+        (RERANKERS, "periods", {"grace": -1}),
+        (RERANKERS, "sessions", {"discount": -0.1}),
+        (RERANKERS, "updates", {"likeness": 0.0}),
+        (RERANKERS, "updates", {"likeness": 1.1}),
+        (RERANKERS, "cross_encoder", {"top": 0}),
+        (RERANKERS, "cross_encoder", {"batch_size": 0}),
         (RETRIEVERS, "bm25", {"k1": -1.0}),
         (RETRIEVERS, "bm25", {"b": 1.5}),
         (RETRIEVERS, "bm25_prefix", {"b": -0.5}),

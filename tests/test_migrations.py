@@ -13,6 +13,7 @@ import pytest
 from memserver.errors import ConfigError
 from memserver.migrations import MIGRATIONS, PAGE_BYTES
 from memserver.store import SqliteStore
+from memserver.types import Traits
 
 STAMP = {"embedder": "hashing", "model": "hashing-4", "dimension": "4", "fingerprint": "f1", "analyzer": "porter"}
 ROOT = Path(__file__).parents[1]
@@ -82,7 +83,7 @@ def test_a_damaged_database_is_refused(path: Path) -> None:
 
 def test_a_database_of_a_newer_release_is_refused(path: Path) -> None:
     SqliteStore(path, STAMP).close()
-    run_sql(path, "UPDATE _sqlite_migrations SET name = 'm999_future'")
+    run_sql(path, "UPDATE _sqlite_migrations SET name = 'm999_future' WHERE name = 'm001_memories'")
     with pytest.raises(ConfigError, match="newer memserver"):
         SqliteStore(path, STAMP)
 
@@ -122,3 +123,17 @@ def test_of_processes_that_start_together_with_two_models_one_model_wins(path: P
     said = start_together(path, ["a", "b", "a", "b"])
     started = ["ConfigError" not in text for text in said]
     assert started in ([True, False] * 2, [False, True] * 2)
+
+
+def test_messages_of_the_first_schema_are_kept_and_get_their_lengths(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as first:
+        first.setattr("memserver.migrations.MIGRATIONS", MIGRATIONS[:1])
+        SqliteStore(path, STAMP).close()
+    run_sql(path, "INSERT INTO users VALUES ('u', 1, 7, '')")
+    run_sql(path, "INSERT INTO messages VALUES ('u', 1, 'm1', 's', 'user', 5, '', 'hello', NULL)")
+    run_sql(path, "INSERT INTO postings VALUES ('u', 1, 'hello', x'0100')")
+    run_sql(path, "INSERT INTO chunks VALUES ('u', 1, 0, 0, 5, x'00', x'003c000000000000')")
+    store = SqliteStore(path, STAMP)
+    (row,) = store.read_since("u", None)[1]
+    store.close()
+    assert (row.id, row.timestamp, row.traits, row.vectors.tolist()) == ("m1", 5, Traits(5), [[1, 0, 0, 0]])

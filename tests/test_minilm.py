@@ -191,3 +191,15 @@ def test_an_embedder_that_is_not_loaded_says_so() -> None:
 def test_tunables_that_make_no_sense_are_refused(tunables: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(tunables))):
         MiniLM(**tunables)
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [("a cat", 1), ("Zoë's naïve façade", 1), ("医生您好", 0), ("Привет", 0), ("iPhone很贵", 6 / 8), ("", 1), ("42%, 😀", 1)],
+)
+def test_the_packaged_model_knows_latin_letters_alone(text: str, share: float) -> None:
+    assert MiniLM().coverage(text) == share
+
+
+def test_of_another_model_nothing_is_known_so_its_vectors_count_in_full(tmp_path: Path) -> None:
+    assert MiniLM(model=str(tmp_path)).coverage("医生您好") == 1

@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +23,8 @@ from sqlite_utils.cli import cli
 
 from memserver.errors import Conflict, EmbedderError, StoreError
 from memserver.migrations import MIGRATIONS, PAGE_BYTES
-from memserver.store import USER_TABLES, SqliteStore
-from memserver.types import AddRequest, Chunk, Entry, FloatArray, Head, Image, Message, Part, Store
+from memserver.store import RECENT, USER_TABLES, SqliteStore
+from memserver.types import AddRequest, Chunk, Entry, FloatArray, Head, Image, Message, Part, Store, Traits
 
 DIMENSION = 4
 MAX_IMAGES = 1000  # bytes
@@ -41,14 +42,14 @@ def unit(*values: float) -> FloatArray:
 
 
 def chunk(text: str, vector: FloatArray | None = None) -> Chunk:
-    return Chunk(0, len(text), hashlib.sha256(text.encode()).digest()[:16], unit(1, 0, 0, 0) if vector is None else vector)
+    return Chunk(hashlib.sha256(text.encode()).digest()[:16], unit(1, 0, 0, 0) if vector is None else vector)
 
 
 def entry(text: str, id: str = "m", parts: tuple[Part, ...] = (), chunks: Sequence[Chunk] | None = None) -> Entry:
     counts = Counter(text.split())
     message = Message("user", text, 1_700_000_000_000, parts)
     stored = [chunk(text)] if chunks is None else chunks
-    return Entry(id, message, tuple(counts), np.array(list(counts.values()), np.uint16), tuple(stored))
+    return Entry(id, message, tuple(counts), np.array(list(counts.values()), np.uint16), tuple(stored), Traits(len(text)))
 
 
 def add(store: Store, user: str, request: str, *entries: Entry, session: str = "s", digest: str | None = None) -> bool:
@@ -98,6 +99,26 @@ def test_a_user_without_an_add_has_no_head_no_rows_no_messages(store: Store) -> 
     assert store.delete("u") == 0
 
 
+def test_traits_and_timestamps_come_back_as_they_were(store: Store) -> None:
+    traits = [Traits(3, ("ann", "lee"), 0.25, 1_699_999_999_999, "m0"), Traits(1)]
+    add(store, "u", "r", *(replace(entry("a", f"m{n}"), traits=seen) for n, seen in enumerate(traits, 1)))
+    rows = store.read_since("u", None)[1]
+    assert [row.traits for row in rows] == traits
+    assert [row.timestamp for row in rows] == [1_700_000_000_000] * 2
+
+
+def test_the_last_message_of_a_session_is_found_among_the_users_recent_ones(store: Store) -> None:
+    add(store, "u", "1", entry("a", "m1"), entry("b", "m2"), session="s")
+    add(store, "u", "2", entry("c", "m3"), session="other")
+    add(store, "v", "1", entry("d", "m4"), session="s")
+    said = store.last_said("u", "s")
+    assert said is not None
+    assert (said.id, said.message.text) == ("m2", "b")
+    assert store.last_said("u", "nothing yet") is None
+    add(store, "u", "3", *(entry("e", f"e{n}") for n in range(RECENT)), session="other")
+    assert store.last_said("u", "s") is None
+
+
 def test_rows_come_back_with_stems_counts_and_vectors_of_each_message(store: Store) -> None:
     long = entry("a b a", "m1", chunks=[chunk("a b", unit(1, 0, 0, 0)), chunk("b a", unit(0, 3, 4, 0))])
     add(store, "u", "r", long, entry("", "m2", chunks=[]), entry("c", "m3", chunks=[chunk("c", unit(0, 0, 0, 1))]), session="s1")
@@ -135,7 +156,7 @@ def test_more_keys_than_a_statement_takes_are_all_found(store: Store) -> None:
 @pytest.mark.parametrize("timestamp", [None, -1, 0, 253_402_300_800_000])
 def test_a_timestamp_comes_back_as_it_was(store: Store, timestamp: int | None) -> None:
     message = Message("assistant", "x", timestamp)
-    add(store, "u", "r", Entry("m", message, (), np.array([], np.uint16), ()))
+    add(store, "u", "r", Entry("m", message, (), np.array([], np.uint16), (), Traits(0)))
     assert store.messages("u", [1], MAX_IMAGES)[1].message == message
 
 
@@ -419,7 +440,7 @@ def test_sqlite_utils_shows_readable_tables(path: Path) -> None:
         return rows
 
     assert {row["table"]: row["count"] for row in shown("tables", "--counts")} == {
-        "_sqlite_migrations": 1, "meta": len(STAMP), **dict.fromkeys(USER_TABLES, 1)
+        "_sqlite_migrations": 2, "meta": len(STAMP), **dict.fromkeys(USER_TABLES, 1)
     }  # fmt: skip
     assert [(row["user_id"], row["head"]) for row in shown("rows", "users")] == [("u", 1)]
     (message,) = shown("rows", "messages")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memserver.text import ANALYZERS, MAX_ROLE, MAX_TERM, PIECE, ascii_stems, day, has_label, index_prefix, stems
+from memserver.text import ANALYZERS, MAX_ROLE, MAX_TERM, PIECE, ascii_stems, day, index_prefix, label_of, stems
 
 
 @pytest.mark.parametrize(
@@ -14,9 +14,11 @@ from memserver.text import ANALYZERS, MAX_ROLE, MAX_TERM, PIECE, ascii_stems, da
         ("Caroline's dog doesn’t bark", ["carolin", "dog", "doesnt", "bark"]),
         ("the cat and the hat", ["cat", "hat"]),
         ("Café naïve", ["cafe", "naiv"]),
-        ("我喜欢猫", ["我喜", "喜欢", "欢猫"]),
+        ("我喜欢猫", ["我喜", "喜欢", "欢猫", "我", "喜", "欢", "猫"]),
         ("猫", ["猫"]),
-        ("买iPhone吗", ["买", "iphon", "phone", "吗"]),
+        ("买iPhone吗", ["买", "iphon", "phone"]),
+        ("猫的名字是什么", ["猫", "名字", "字是", "名", "字", "是"]),
+        ("ひらがな", ["ひら", "らが", "がな"]),
         ("get_user_name", ["get_user_name", "get", "user", "name"]),
         ("getUserName", ["getusernam", "get", "user", "name"]),
         ("HTTPServer", ["httpserver", "http", "server"]),
@@ -77,7 +79,7 @@ def test_hostile_runs_are_cut_into_bounded_terms(run: str) -> None:
     "text", ["user: hi", "Caroline: hi", "source: x", "Dr. Anna Smith: hi", "医生：你好", "  user: hi", "李雷: 你好", "Zoë: hi"]
 )
 def test_a_label_is_seen(text: str) -> None:
-    assert has_label(text)
+    assert label_of(text)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +98,7 @@ def test_a_label_is_seen(text: str) -> None:
     ],
 )
 def test_no_label_is_seen(text: str) -> None:
-    assert not has_label(text)
+    assert not label_of(text)
 
 
 @pytest.mark.parametrize(

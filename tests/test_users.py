@@ -3,12 +3,15 @@
 from collections.abc import Mapping, Sequence
 from threading import Thread
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from indexes import query, row, rows
 
 from memserver.errors import StoreError
 from memserver.retrievers.bm25 import BM25
-from memserver.types import AddRequest, Entry, FloatArray, Head, Retriever, Row, StoredMessage
+from memserver.types import AddRequest, Entry, FloatArray, Head, Retriever, Row, StoredMessage, Traits
 from memserver.users import UserIndexes, UserLayout
 from memserver.views import VIEWS
 
@@ -50,6 +53,9 @@ class FakeStore:
         raise NotImplementedError
 
     def messages(self, user_id: str, seqs: Sequence[int], max_image_bytes: int) -> dict[int, StoredMessage]:
+        raise NotImplementedError
+
+    def last_said(self, user_id: str, session_id: str) -> StoredMessage | None:
         raise NotImplementedError
 
     def delete(self, user_id: str) -> int:
@@ -165,3 +171,59 @@ def test_neighbours_are_those_of_the_same_session_across_appends() -> None:
         assert made.previous.tolist() == [-1, -1, 0, 2, 1]
         assert made.following.tolist() == [2, 4, 3, -1, -1]
         assert made.ids.tolist() == [one.id.encode() for one in stored]
+
+
+# --- the layout -------------------------------------------------------------------------------------------------------
+
+
+def said(seq: int, placed: int | None, continues: str | None = None, session: str = "s") -> Row:
+    return row(seq, "text", session, timestamp=placed, traits=Traits(4, placed=placed, continues=continues))
+
+
+def chain(made: UserLayout) -> list[str]:
+    """The ids of a session's messages from the first to the last, as neighbours."""
+    at = int(np.flatnonzero(made.previous < 0)[0])
+    found = []
+    while at >= 0:
+        found.append(made.ids[at].decode())
+        assert made.following[at] < 0 or made.previous[made.following[at]] == at
+        at = int(made.following[at])
+    return found
+
+
+@given(st.permutations(range(5)))
+def test_neighbours_follow_the_adds_timestamps_whatever_the_order_of_delivery(order: list[int]) -> None:
+    adds = [[said(10 * n + i, 1000 * n) for i in range(2)] for n in range(5)]
+    made = UserLayout()
+    for n in order:
+        made.add(adds[n])
+    assert chain(made) == [message.id for rows in adds for message in rows]
+
+
+def test_adds_of_one_time_or_none_stay_in_the_order_of_arrival() -> None:
+    made = UserLayout()
+    made.add([said(1, 5000), said(2, None), said(3, 5000), said(4, 4000)])
+    assert chain(made) == [said(seq, 0).id for seq in (4, 1, 2, 3)]
+
+
+def test_a_cut_text_knows_its_pieces_and_one_whose_beginning_is_gone_has_none() -> None:
+    first = said(1, 1000)
+    made = UserLayout()
+    made.add([first, said(2, 1000, session="other")])
+    made.add([said(3, 1000, continues=first.id), said(4, 1000, continues="f" * 24)])
+    assert made.continued.tolist() == [-1, -1, 0, -1]
+    assert made.continuing.tolist() == [2, -1, -1, -1]
+
+
+def test_speakers_are_found_by_the_stems_of_their_names() -> None:
+    made = UserLayout()
+    names: list[tuple[str, ...]] = [("ann", "lee"), (), ("bob", "lee"), ("ann", "lee")]
+    made.add([row(seq, "text", traits=Traits(4, name)) for seq, name in enumerate(names, 1)])
+    assert made.speakers.tolist() == [0, -1, 1, 0]
+    assert made.named == {"ann": [0], "lee": [0, 1], "bob": [1]}
+
+
+def test_days_are_those_of_the_timestamps_in_utc_and_none_where_there_is_none_to_name() -> None:
+    made = UserLayout()
+    made.add([row(seq, "text", timestamp=stamp) for seq, stamp in enumerate([86_400_000, -1, None, 10**18], 1)])
+    assert made.days.astype(str).tolist() == ["1970-01-02", "1969-12-31", "NaT", "NaT"]

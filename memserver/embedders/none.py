@@ -37,6 +37,10 @@ class NoEmbedder:
     def load(self) -> None:
         """Nothing to do."""
 
+    def coverage(self, text: str) -> float:
+        """All scripts alike."""
+        return 1.0
+
     def windows(self, text: str, prefix: str) -> list[tuple[int, int]]:
         """No window, whatever the text."""
         return []

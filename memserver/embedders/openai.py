@@ -88,6 +88,10 @@ class OpenAI:
             self._client.close()
             object.__setattr__(self, "_client", None)
 
+    def coverage(self, text: str) -> float:
+        """All scripts alike."""
+        return 1.0
+
     def windows(self, text: str, prefix: str) -> list[tuple[int, int]]:
         """Windows of at most ``window_chars`` characters with ``prefix``, cut at words where there are some near.
 

@@ -12,10 +12,11 @@ from memserver.types import Layout, Ranked
 class ScoredRRF:
     """A leg's vote is weight / (k + rank) times the candidate's score in that leg, mapped to [0, 1] over the leg's list.
 
-    Ranks alone forget that a leg's first hit may be far ahead of its second. ``k``: how little the first ranks stand out.
+    Ranks alone forget that a leg's first hit may be far ahead of its second. ``k``: how little the first ranks stand out; the
+    scores tell most of that already, so it is higher than RRF's usual 60.
     """
 
-    k: float = 60.0
+    k: float = 200.0
 
     def __post_init__(self) -> None:
         if self.k < 0:
