@@ -8,13 +8,14 @@ import os
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 import uvicorn
 
-from memserver import __version__
+from memserver import __version__, commands, logs
 from memserver.config import Settings, shown
 from memserver.errors import ConfigError
 from memserver.methods import Variable, load_settings, variables
@@ -29,7 +30,10 @@ KEEP_ALIVE_SECONDS = 75  # longer than a client's pause between two requests, so
 WORKER_SECONDS = 60  # until a worker that says nothing is replaced; importing its libraries on a cold disk takes a while
 SHUTDOWN_SECONDS = 30  # for requests in flight; one that is cut off was not acknowledged and will be sent again
 
+logger = logging.getLogger("memserver")  # as a command this module is called __main__
+
 cli = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+cli.add_typer(commands.cli)
 
 
 @cli.command()
@@ -50,7 +54,9 @@ def serve(
         workers=settings.workers,
         host=settings.host,
         port=settings.port,
+        log_config=None,
         log_level=settings.log_level,
+        access_log=False,  # the line that telemetry logs for each request says more, and no path
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         timeout_worker_healthcheck=WORKER_SECONDS,
@@ -64,6 +70,28 @@ def show_settings(
     """Print the effective settings; keys stay hidden."""
     rows = variables(_settings())
     typer.echo(json.dumps([asdict(row) for row in rows], indent=2) if as_json else _table(rows))
+
+
+@cli.command("preflight")
+def run_preflight(
+    url: Annotated[str, typer.Argument(help="Where the server is, like http://127.0.0.1:8000.")],
+    key: Annotated[str, typer.Option(envvar="PREFLIGHT_KEY", help="The server's key.", show_envvar=True)] = "",
+    add_path: Annotated[str, typer.Option(help="Path of Add.")] = "/add",
+    search_path: Annotated[str, typer.Option(help="Path of Search.")] = "/search",
+    health_path: Annotated[str, typer.Option(help="Path of health.")] = "/health",
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that an answer may stand still.")] = 60.0,
+    text_only: Annotated[bool, typer.Option("--text-only", help="Leave out images.")] = False,
+    skip_slow: Annotated[bool, typer.Option("--skip-slow", help="Leave out the body of 42 MiB.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+) -> None:
+    """Check any server against the contract; exits with 1 if a check fails, with 2 if the server can't be reached."""
+    from memserver.preflight.client import Target
+    from memserver.preflight.probe import Options
+    from memserver.preflight.report import preflight
+
+    target = Target(url, key, add_path, search_path, health_path, timeout)
+    options = Options(text_only=text_only, skip_slow=skip_slow)
+    raise typer.Exit(preflight(target, options, as_json, write=typer.echo, complain=partial(typer.echo, err=True)))
 
 
 def application() -> FastAPI:
@@ -88,7 +116,11 @@ def _checked() -> tuple[Settings, FastAPI | None]:
     The engine is opened even then: a start that is refused must not be tried by the workers again and again.
     """
     settings, engine = _open()
-    typer.echo(_banner(settings, engine.describe()), err=True)
+    facts = _facts(settings, engine.describe())
+    if sys.stderr.isatty():
+        typer.echo("\n".join([f"memserver {__version__}", *(f"  {name:9}{value}" for name, value in facts.items())]), err=True)
+    else:
+        logger.info("memserver %s", __version__, extra=facts)
     if settings.workers == 1:
         return settings, _app(settings, engine)
     engine.close()
@@ -101,8 +133,7 @@ def _open() -> tuple[Settings, Engine]:
 
     settings = _settings()
     sys.setswitchinterval(SWITCH_SECONDS)
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("memserver").setLevel(settings.log_level.upper())
+    logs.configure(settings.log_level)
     try:
         return settings, Engine.open(settings)
     except ConfigError as error:
@@ -111,12 +142,18 @@ def _open() -> tuple[Settings, Engine]:
 
 def _app(settings: Settings, engine: Engine) -> FastAPI:
     from memserver.app import create_app
+    from memserver.telemetry import Telemetry
 
+    telemetry = Telemetry(engine.stats, engine.salt)
+    if settings.metrics_port:
+        telemetry.listen(settings.host, range(settings.metrics_port, settings.metrics_port + settings.workers))
     return create_app(
         engine,
         api_keys=[key.get_secret_value() for key in settings.api_keys],
         max_body_bytes=settings.max_body_mb * 2**20,
         max_in_flight=settings.max_in_flight,
+        telemetry=telemetry,
+        serve_metrics=not settings.metrics_port and settings.workers == 1,  # a scrape of one worker of several would tell little
     )
 
 
@@ -125,16 +162,16 @@ def _refused(error: ConfigError) -> SystemExit:
     return SystemExit(2)
 
 
-def _banner(settings: Settings, engine: dict[str, object]) -> str:
+def _facts(settings: Settings, engine: dict[str, object]) -> dict[str, str]:
+    """What the start says, by name."""
     keys = len(settings.api_keys)
-    lines = {
+    return {
         "embedder": f"{settings.embedder} ({engine['model']}, {engine['dimension']} dimensions)",
         "legs": shown(settings.legs),
         "data": str(settings.data_dir.resolve()),
         "access": f"with a key, {keys} accepted" if keys else "OPEN to all who reach this address; MEMSERVER_API_KEYS closes it",
         "workers": str(settings.workers),
     }
-    return f"memserver {__version__}\n" + "\n".join(f"  {name:9}{value}" for name, value in lines.items())
 
 
 def _table(rows: Iterable[Variable]) -> str:

@@ -74,8 +74,14 @@ class Settings(BaseSettings):
         (), description="accepted keys, separated by commas; none: open to everyone"
     )
     log_level: Literal["critical", "error", "warning", "info", "debug"] = Field("info", description="least severe line logged")
+    metrics_port: int = Field(
+        0, ge=0, le=65535, description="TCP port of /metrics without a key, each worker the next; 0: on the main port, with key"
+    )
     max_body_mb: int = Field(42, ge=1, description="largest request body, MiB")
     max_in_flight: int = Field(256, ge=1, description="requests answered at once by a worker; more get 429")
+    retention_days: int = Field(
+        0, ge=0, le=36_500, description="Adds received longer ago are deleted, looked for every hour, days; 0: never"
+    )
 
     embedder: str = Field("minilm", description="embedder of messages and queries")
     embed_queue: int = Field(4096, ge=1, description="texts that may wait for the embedder; more make Adds wait")
@@ -111,6 +117,11 @@ class Settings(BaseSettings):
     index_memory_mb: int = Field(2048, ge=1, description="indexes held in memory by a worker, MiB; the oldest are dropped")
 
     options: Options = Field({}, description="tunables of the methods")
+
+    @property
+    def database(self) -> Path:
+        """The one file that holds all memories."""
+        return self.data_dir / "memserver.db"
 
     @classmethod
     def settings_customise_sources(

@@ -6,13 +6,17 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from threading import BoundedSemaphore, Lock
+
+import numpy as np
 
 from memserver import __version__
 from memserver.config import Leg, Settings
 from memserver.dates import periods
 from memserver.embedders import EMBEDDERS
-from memserver.embedders.batcher import Batcher
+from memserver.embedders.batcher import Batcher, BatcherStats
 from memserver.errors import ConfigError, Conflict
 from memserver.fusers import FUSERS
 from memserver.methods import build
@@ -26,6 +30,7 @@ from memserver.text import ANALYZER_VERSION, ANALYZERS
 from memserver.traits import asks_for_advice, question_of
 from memserver.types import (
     AddRequest,
+    Deleted,
     Embedder,
     Entry,
     FloatArray,
@@ -40,7 +45,7 @@ from memserver.types import (
     SearchRequest,
     StoredMessage,
 )
-from memserver.users import UserIndex, UserIndexes
+from memserver.users import IndexStats, UserIndex, UserIndexes
 from memserver.views import VIEWS
 
 OPTION_WEIGHT = 0.3
@@ -54,6 +59,15 @@ INSTRUCTION_WEIGHT = 0.1
 
 CPU_THREADS = max(2, os.cpu_count() or 1)
 """Requests that may compute at once: more would only take the interpreter lock from each other and from /health."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """How an engine fares: its queue, its cache, and the room that its database takes."""
+
+    embedder: BatcherStats
+    indexes: IndexStats
+    database_bytes: int
 
 
 class Engine:
@@ -76,7 +90,7 @@ class Engine:
         self._presenter = Presenter(settings.content, settings.resolve_dates, settings.fold_neighbours)
         self._stems = ANALYZERS[settings.analyzer]
         self._store = SqliteStore(
-            settings.data_dir / "memserver.db",
+            settings.database,
             {
                 "embedder": settings.embedder,
                 "model": embedder.model,
@@ -110,6 +124,15 @@ class Engine:
         """Memory held by the indexes of all users, estimated, in bytes."""
         return self._users.nbytes
 
+    @property
+    def salt(self) -> bytes:
+        """Keys the hashes that stand for users in logs: the same for all processes over one database, and after a restart."""
+        return self._store.salt
+
+    def stats(self) -> Stats:
+        """The figures of this moment; cheap, and never waits for a request."""
+        return Stats(self._batcher.stats(), self._users.stats(), self._store.nbytes)
+
     def describe(self) -> dict[str, object]:
         """What this engine is, for /health and for the start-up log."""
         settings = self._settings
@@ -131,19 +154,38 @@ class Engine:
             "schema": self._store.schema,
         }
 
+    # --- deletion -----------------------------------------------------------------------------------------------------
+
+    def delete_user(self, user_id: str) -> Deleted:
+        """Delete all of a user's data, for every process at once; of an unknown user, nothing. Raises ``Unavailable``."""
+        deleted = self._store.delete(user_id)
+        self._users.drop(user_id)
+        return deleted
+
+    def tidy(self) -> None:
+        """The hourly round: delete what is older than the retention, and what still remains of anything deleted.
+
+        Raises ``Unavailable``.
+        """
+        days = self._settings.retention_days
+        self._store.tidy(datetime.now(UTC) - timedelta(days=days) if days else None)
+        self._users.sweep()
+
     # --- Add ----------------------------------------------------------------------------------------------------------
 
-    def add(self, request: AddRequest) -> None:
-        """Store an Add; when this returns it is durable and searchable. The very same Add again changes nothing.
+    def add(self, request: AddRequest, received: datetime | None = None) -> bool:
+        """Store an Add; when this returns it is durable and searchable. False for the very same Add again: nothing changes.
 
+        ``received`` is when the Add came, if not now.
         Raises ``Conflict`` for a known request id with another body, ``Unavailable`` if nothing could be written for now.
         """
         with self._adds.hold((request.user_id, request.request_id)):
             known = self._store.find_request(request.user_id, request.request_id)
             if known is None:
-                self._store.append(request, self._entries(request))
-            elif known != request.digest:
+                return self._store.append(request, self._entries(request), received)
+            if known != request.digest:
                 raise Conflict
+            return False
 
     def _entries(self, request: AddRequest) -> list[Entry]:
         said = self._store.last_said(request.user_id, request.session_id) if request.messages else None
@@ -164,7 +206,10 @@ class Engine:
 
     def search(self, request: SearchRequest) -> list[Hit]:
         """The best messages of the user, at most ``top_k``; empty for an unknown user or a blank query."""
-        if request.top_k == 0 or not (request.query.strip() or request.options) or self._store.head(request.user_id) is None:
+        if request.top_k == 0 or not (request.query.strip() or request.options):
+            return []
+        if self._store.head(request.user_id) is None:
+            self._users.drop(request.user_id)  # another process may have deleted the user
             return []
         query = self._query(request)
         with self._computing:
@@ -172,8 +217,9 @@ class Engine:
 
     def _found(self, request: SearchRequest, query: Query) -> list[Hit]:
         def fetch(positions: Sequence[int], max_image_bytes: int) -> dict[int, StoredMessage]:
-            stored = self._store.messages(request.user_id, [position + 1 for position in positions], max_image_bytes)
-            return {seq - 1: message for seq, message in stored.items()}
+            seqs = index.layout.seqs[np.asarray(positions, np.int64)].tolist()
+            stored = self._store.messages(request.user_id, seqs, max_image_bytes)
+            return {position: stored[seq] for position, seq in zip(positions, seqs, strict=True) if seq in stored}
 
         def read(positions: IntArray) -> list[Message | None]:
             stored = fetch(positions.tolist(), 0)  # rerankers read texts; a message with images is not among them

@@ -5,6 +5,7 @@ A migration that has shipped is never edited: the next one changes what it made.
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -64,7 +65,16 @@ def m002_traits(db: Database) -> None:
     )
 
 
-MIGRATIONS: tuple[Callable[[Database], None], ...] = (m001_memories, m002_traits)
+def m003_journal(db: Database) -> None:
+    db.execute(
+        """CREATE TABLE journal (
+            number INTEGER PRIMARY KEY, at TEXT NOT NULL, reason TEXT NOT NULL, user TEXT NOT NULL, adds INTEGER NOT NULL,
+            messages INTEGER NOT NULL
+        ) STRICT"""
+    )
+
+
+MIGRATIONS: tuple[Callable[[Database], None], ...] = (m001_memories, m002_traits, m003_journal)
 
 
 def prepare(connection: sqlite3.Connection, stamp: Mapping[str, str], timeout: float) -> int:
@@ -88,6 +98,19 @@ def prepare(connection: sqlite3.Connection, stamp: Mapping[str, str], timeout: f
             " Start with the former settings, or use another data directory"
         )
     return schema
+
+
+def salt(connection: sqlite3.Connection) -> bytes:
+    """The database's own salt, 16 random bytes; made at the first call, whichever process it comes from."""
+    connection.execute("INSERT INTO meta (key, value) VALUES ('salt', ?) ON CONFLICT DO NOTHING", (secrets.token_hex(16),))
+    ((value,),) = connection.execute("SELECT value FROM meta WHERE key = 'salt'").fetchall()
+    return bytes.fromhex(value)
+
+
+def complete(connection: sqlite3.Connection) -> bool:
+    """Whether the database has all migrations of this release and no other."""
+    applied = connection.execute("SELECT name FROM _sqlite_migrations").fetchall()
+    return {name for (name,) in applied} == {migration.__name__ for migration in MIGRATIONS}
 
 
 @contextmanager

@@ -108,6 +108,13 @@ class SearchAnswer(BaseModel):
     data: list[Found] = Field(description="By relevance, at most top_k")
 
 
+class UserDeleted(BaseModel):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"deleted": 42, "wiped": True}]})
+
+    deleted: int = Field(description="Messages; 0 for an unknown user")
+    wiped: bool = Field(description="False where readers kept the log busy: its old bytes go with the hourly round")
+
+
 class Health(BaseModel):
     model_config = ConfigDict(extra="allow")
 
@@ -152,4 +159,15 @@ PROBLEMS = {
 
 ADD: dict[str, Any] = {"responses": {200: {"model": Added}, 409: CONFLICT, **PROBLEMS}, "openapi_extra": _request(AddBody)}
 SEARCH: dict[str, Any] = {"responses": {200: {"model": SearchAnswer}, **PROBLEMS}, "openapi_extra": _request(SearchBody)}
+USER_ID = {
+    "name": "user_id",
+    "in": "path",
+    "required": True,
+    "description": "Percent-encoded; any characters",
+    "schema": {"type": "string", "minLength": 1},
+}
+DELETE: dict[str, Any] = {
+    "responses": {200: {"model": UserDeleted}, **{status: PROBLEMS[status] for status in (401, 429, 503)}},
+    "openapi_extra": {"parameters": [USER_ID]},
+}
 HEALTH: dict[str, Any] = {"responses": {200: {"model": Health}}}

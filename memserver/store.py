@@ -1,4 +1,4 @@
-"""The Store on SQLite: one file, one writer a process, a few readers. With ``migrations`` the only user of sqlite.
+"""The Store on SQLite: one file, one writer a process, a few readers. ``migrations``, ``erasure`` and ``upkeep`` use sqlite too.
 
 Any number of processes may share the file: writers queue in SQLite (BEGIN IMMEDIATE and the busy timeout), readers see the
 last commit. Vectors are kept as float16: a unit vector's inner products change by less than 1e-3.
@@ -21,14 +21,14 @@ from typing import Any
 
 import numpy as np
 
+from memserver.erasure import claim, due, erase, instant, quiet, rebuild, rebuild_due, wipe_log
 from memserver.errors import ConfigError, Conflict, EmbedderError, StoreError
-from memserver.migrations import prepare, transaction
-from memserver.types import AddRequest, Entry, FloatArray, Head, Image, Message, Part, Row, StoredMessage, Traits
+from memserver.migrations import prepare, salt, transaction
+from memserver.types import AddRequest, Deleted, Entry, FloatArray, Head, Image, Message, Part, Row, StoredMessage, Traits
 
 READERS = 8  # connections; more threads than that wait for one
 RECENT = 64  # messages looked through for the last one of a session
 SLICE = 500  # parameters a statement, below every SQLite's limit of 999
-USER_TABLES = ("messages", "postings", "chunks", "images", "requests", "users")
 ADVICE = {
     sqlite3.SQLITE_BUSY: "another process holds it for longer than the busy timeout; end that one, or try again",
     sqlite3.SQLITE_FULL: "the disk is full; free some space, then try again",
@@ -52,6 +52,9 @@ class SqliteStore:
     schema: int
     """How many migrations the database has."""
 
+    salt: bytes
+    """Random, 16 bytes, made with the database: keys the hashes that stand for users outside of it."""
+
     def __init__(self, path: Path, stamp: Mapping[str, str], busy_timeout: float = 30.0) -> None:
         self._path = path
         self._busy_timeout = busy_timeout
@@ -69,11 +72,18 @@ class SqliteStore:
             self._writer = self._connect()
             try:
                 self.schema = prepare(self._writer, stamp, busy_timeout)
+                self.salt = salt(self._writer)
             except BaseException:
                 self._writer.close()
                 raise
         except sqlite3.Error as error:
             raise ConfigError(f"the database {path} can't be used: {_advice(error)}") from error
+
+    @property
+    def nbytes(self) -> int:
+        """Room on disk of the database, its write-ahead log included, in bytes."""
+        files = (self._path, *(self._path.with_name(self._path.name + suffix) for suffix in ("-wal", "-shm")))
+        return sum(file.stat().st_size for file in files if file.exists())
 
     def find_request(self, user_id: str, request_id: str) -> str | None:
         with self._reading() as db:
@@ -86,8 +96,8 @@ class SqliteStore:
         stored = {text_hash: row[0] for text_hash, row in found.items() if row}
         return dict(zip(stored, self._vectors(list(stored.values())), strict=True))
 
-    def append(self, request: AddRequest, entries: Sequence[Entry]) -> bool:
-        user_id, now = request.user_id, datetime.now(UTC).isoformat(timespec="milliseconds")
+    def append(self, request: AddRequest, entries: Sequence[Entry], received: datetime | None = None) -> bool:
+        user_id, now = request.user_id, instant(received or datetime.now(UTC))
         if any(chunk.vector.shape != (self._dimension,) for entry in entries for chunk in entry.chunks):
             raise EmbedderError("the embedder gave vectors of another dimension than the database has; check its settings")
         with self._writing() as db:
@@ -127,7 +137,7 @@ class SqliteStore:
                 "SELECT seq, vector FROM chunks WHERE user_id = ? AND seq > ? ORDER BY seq, part", (user_id, after)
             ).fetchall()
         vectors = self._vectors([blob for _, blob in chunks])
-        bounds = np.searchsorted([seq for seq, _ in chunks], range(after + 1, head.seq + 2)).tolist()
+        bounds = np.searchsorted([seq for seq, _ in chunks], [*(row[0] for row in rows), head.seq + 1]).tolist()
         return head, [
             Row(
                 *(seq, id_, session_id, timestamp, _traits(*seen)),
@@ -154,7 +164,7 @@ class SqliteStore:
             kept = {digest for seq, digests in shown.items() if seq in rows for digest in digests}
             images = {row[0]: Image(*row) for row in _select_in(db, images_of, user_id, list(kept))}
         return {
-            seq: StoredMessage(seq, id_, session_id, Message(role, text, timestamp, _load_parts(parts.get(seq, []), images)))
+            seq: StoredMessage(seq, id_, session_id, Message(role, text, timestamp, load_parts(parts.get(seq, []), images)))
             for seq, id_, session_id, role, text, timestamp, _ in rows.values()
         }
 
@@ -167,13 +177,31 @@ class SqliteStore:
             ).fetchone()
         return self.messages(user_id, [row[0]], 0).get(row[0]) if row else None
 
-    def delete(self, user_id: str) -> int:
+    def delete(self, user_id: str) -> Deleted:
         with self._writing() as db:
-            deleted = [db.execute(f"DELETE FROM {table} WHERE user_id = ?", (user_id,)).rowcount for table in USER_TABLES]
-        with _store_errors(), self._write_lock:
-            # What was deleted may still stand in the write-ahead log.
-            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        return deleted[0]
+            gone = erase(db, self.salt, user_id, "user")
+        return Deleted(gone.messages, self._wiped())
+
+    def tidy(self, before: datetime | None) -> None:
+        with self._writing() as db:
+            if not claim(db):
+                return
+        with self._reading() as db:
+            old = due(db, before) if before else {}
+        for user_id in old:  # a transaction each: an Add never waits for more than one
+            with self._writing() as db:
+                erase(db, self.salt, user_id, "retention", before)
+        with self._reading() as db:
+            deleted, undisturbed = rebuild_due(db), quiet(db)
+        if deleted and undisturbed:
+            with store_errors():
+                rebuild(self._path)
+        if deleted:
+            self._wiped()
+
+    def _wiped(self) -> bool:
+        with store_errors():
+            return wipe_log(self._path, self._busy_timeout)
 
     def close(self) -> None:
         """Close the file once the reads and the write under way have ended; whatever comes later is a ``StoreError``."""
@@ -199,7 +227,7 @@ class SqliteStore:
         if not self._write_lock.acquire(timeout=self._busy_timeout):  # those before us may wait as long for another process
             raise StoreError("the database failed: " + ADVICE[sqlite3.SQLITE_BUSY])
         try:
-            with _store_errors():
+            with store_errors():
                 self._check_open()
                 with transaction(self._writer, "IMMEDIATE"):
                     yield self._writer
@@ -209,7 +237,7 @@ class SqliteStore:
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
         """A connection that sees one snapshot throughout."""
-        with _store_errors():
+        with store_errors():
             reader = self._readers.get()
             try:
                 self._check_open()
@@ -228,7 +256,8 @@ class SqliteStore:
 
 
 @contextmanager
-def _store_errors() -> Iterator[None]:
+def store_errors() -> Iterator[None]:
+    """What SQLite raises as a ``StoreError`` that says what to do."""
     try:
         yield
     except sqlite3.Error as error:
@@ -285,5 +314,6 @@ def _dump_parts(parts: Sequence[Part]) -> str | None:
     return json.dumps(listed, ensure_ascii=False) if listed else None
 
 
-def _load_parts(listed: Sequence[Mapping[str, str]], images: Mapping[str, Image]) -> tuple[Part, ...]:
+def load_parts(listed: Sequence[Mapping[str, str]], images: Mapping[str, Image]) -> tuple[Part, ...]:
+    """The parts of a message from the column ``parts``; ``images`` by digest."""
     return tuple(images[part["image"]] if "image" in part else part["text"] for part in listed)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int32]
 CountArray = npt.NDArray[np.uint16]
+SeqArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
 ScoreArray = npt.NDArray[np.float64]
 IdArray = npt.NDArray[np.bytes_]
@@ -119,7 +121,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where a user's log stands: ``seq`` of its last message (1, 2, ... without gaps) and the ``epoch`` that a delete changes."""
+    """Where a user's log stands: ``seq`` of its last message (1, 2, ..., with gaps where a purge was) and the ``epoch``.
+
+    Every deletion changes the epoch; no sequence number is used twice within one.
+    """
 
     seq: int
     epoch: int
@@ -149,6 +154,14 @@ class StoredMessage:
     message: Message
 
 
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What a deletion did. ``wiped``: the log has no byte of it left; else readers were busy, and the hourly round wipes."""
+
+    messages: int
+    wiped: bool
+
+
 class Store(Protocol):
     """The only truth. Every method that touches memories takes the user's id; all raise ``StoreError`` if the database fails."""
 
@@ -158,9 +171,10 @@ class Store(Protocol):
     def known_vectors(self, user_id: str, text_hashes: Sequence[bytes]) -> dict[bytes, FloatArray]:
         """Vectors of texts that this user already has, by ``text_hash``."""
 
-    def append(self, request: AddRequest, entries: Sequence[Entry]) -> bool:
+    def append(self, request: AddRequest, entries: Sequence[Entry], received: datetime | None = None) -> bool:
         """Write an Add in one transaction. False if the very same Add was stored before (nothing is written then).
 
+        ``received`` is when the Add came, if not now.
         Raises ``Conflict`` if the request id was used with another body.
         """
 
@@ -179,8 +193,11 @@ class Store(Protocol):
     def last_said(self, user_id: str, session_id: str) -> StoredMessage | None:
         """The last message stored of this session, if it is among the user's last few dozen."""
 
-    def delete(self, user_id: str) -> int:
-        """Delete all of a user's data; the number of messages deleted."""
+    def delete(self, user_id: str) -> Deleted:
+        """Delete all of a user's data; of an unknown user, nothing."""
+
+    def tidy(self, before: datetime | None) -> None:
+        """Delete all Adds received before a time, and the traces of what was deleted; nothing if it was done within the hour."""
 
     def close(self) -> None: ...
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from memserver.arrays import Growing
 from memserver.text import day
-from memserver.types import DayArray, FloatArray, Head, IdArray, IntArray, Retriever, Row, Store, Traits
+from memserver.types import DayArray, FloatArray, Head, IdArray, IntArray, Retriever, Row, SeqArray, Store, Traits
 
 _OVERHEAD = 4096  # bytes of Python objects of an empty user, about
 UNPLACED = np.iinfo(np.int64).min  # before all timestamps
@@ -27,6 +27,7 @@ class UserLayout:
 
     def __init__(self) -> None:
         self._ids: Growing[np.bytes_] = Growing("S24")
+        self._seqs: Growing[np.int64] = Growing(np.int64)
         self._sessions: Growing[np.int32] = Growing(np.int32)
         self._placed: Growing[np.int64] = Growing(np.int64)
         self._days: Growing[np.datetime64] = Growing("datetime64[D]")
@@ -48,6 +49,11 @@ class UserLayout:
     @property
     def ids(self) -> IdArray:
         return self._ids.view
+
+    @property
+    def seqs(self) -> SeqArray:
+        """The sequence number of each message in the store, (n,), ascending."""
+        return self._seqs.view
 
     @property
     def sessions(self) -> IntArray:
@@ -95,7 +101,7 @@ class UserLayout:
 
     @property
     def nbytes(self) -> int:
-        growing = (self._ids, self._sessions, self._placed, self._days, self._lengths, self._asking, self._speakers)
+        growing = (self._ids, self._seqs, self._sessions, self._placed, self._days, self._lengths, self._asking, self._speakers)
         arrays = (*growing, self._continued, self._previous, self._following, self._continuing)
         names = sum(200 + 4 * len(session) for session in self._ordinals) + 400 * len(self._names)
         return sum(array.nbytes for array in arrays) + names
@@ -106,6 +112,7 @@ class UserLayout:
         start = len(self)
         traits = [row.traits for row in rows]
         self._ids.extend([row.id.encode("ascii") for row in rows])
+        self._seqs.extend([row.seq for row in rows])
         self._days.extend([_day(row.timestamp) for row in rows])
         self._lengths.extend([seen.length for seen in traits])
         self._asking.extend([seen.asking for seen in traits])
@@ -190,6 +197,17 @@ class _Slot:
         self.nbytes = 0
 
 
+@dataclass(frozen=True, slots=True)
+class IndexStats:
+    """Of one process: what is in memory now (``nbytes`` estimated), and how often since the start an index was there or not."""
+
+    users: int
+    nbytes: int
+    hits: int
+    misses: int
+    evictions: int
+
+
 class UserIndexes:
     """The indexes of the users searched last, at most ``limit`` bytes of them, but always the last one."""
 
@@ -200,6 +218,7 @@ class UserIndexes:
         self._slots: OrderedDict[str, _Slot] = OrderedDict()
         self._lock = Lock()
         self._nbytes = 0
+        self._hits = self._misses = self._evictions = 0
 
     @property
     def nbytes(self) -> int:
@@ -209,10 +228,19 @@ class UserIndexes:
     def __len__(self) -> int:
         return len(self._slots)
 
+    def stats(self) -> IndexStats:
+        """The figures of one moment."""
+        with self._lock:
+            return IndexStats(len(self._slots), self._nbytes, self._hits, self._misses, self._evictions)
+
     @contextmanager
     def current(self, user_id: str) -> Iterator[UserIndex]:
         """The user's index, brought up to the store's head; held for this thread alone until the block ends."""
         with self._lock:
+            if user_id in self._slots:
+                self._hits += 1
+            else:
+                self._misses += 1
             slot = self._slots.setdefault(user_id, _Slot())
             self._slots.move_to_end(user_id)
         with slot.lock:
@@ -221,6 +249,21 @@ class UserIndexes:
                 yield index
             finally:
                 self._account(user_id, slot, index.nbytes if index.head else 0)
+
+    def drop(self, user_id: str) -> None:
+        """Forget a user's index; a search that has it goes on with it."""
+        with self._lock:
+            slot = self._slots.pop(user_id, None)
+            self._nbytes -= slot.nbytes if slot else 0
+
+    def sweep(self) -> None:
+        """Drop the indexes of users that were deleted or purged, here or by another process, and not searched since."""
+        with self._lock:
+            heads = {user_id: slot.index.head for user_id, slot in self._slots.items() if slot.index}
+        for user_id, seen in heads.items():
+            now = self._store.head(user_id)
+            if now is None or (seen and seen.epoch != now.epoch):
+                self.drop(user_id)
 
     def _caught_up(self, user_id: str, slot: _Slot) -> UserIndex:
         index = slot.index or UserIndex(self._build())
@@ -244,3 +287,4 @@ class UserIndexes:
             while self._nbytes > self._limit and len(self._slots) > 1:
                 _, oldest = self._slots.popitem(last=False)
                 self._nbytes -= oldest.nbytes
+                self._evictions += 1

@@ -31,8 +31,11 @@ def _no_settings_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def memserver(*args: str, **variables: str) -> subprocess.Popen[str]:
-    """The command as a process of its own, its two outputs in one pipe."""
-    environ = os.environ | {f"MEMSERVER_{name}": value for name, value in variables.items()}
+    """The command as a process of its own, its two outputs in one pipe.
+
+    Its log has warnings alone unless asked otherwise: nobody reads the pipe before the end, and a full one stops the server.
+    """
+    environ = os.environ | {f"MEMSERVER_{name}": value for name, value in ({"LOG_LEVEL": "warning"} | variables).items()}
     command = [sys.executable, "-m", "memserver", *args]
     return subprocess.Popen(command, cwd=ROOT, env=environ, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 

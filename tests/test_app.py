@@ -10,7 +10,9 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -30,8 +32,9 @@ from memserver.errors import (
     Unauthorized,
     Unavailable,
 )
+from memserver.logs import formatter
 from memserver.openapi import AddBody, Problem, SearchAnswer, SearchBody
-from memserver.types import AddRequest, Hit, SearchRequest
+from memserver.types import AddRequest, Deleted, Hit, SearchRequest
 
 SECRET = "the cat is called Mitzi"
 KEY = "schlüssel-1"
@@ -52,18 +55,28 @@ class FakeEngine:
         self.closed = False
         self.gate = threading.Event()
         self.gate.set()
+        self.tidied = threading.Event()
         self.entered = threading.Semaphore(0)
 
-    def add(self, request: AddRequest) -> None:
+    def add(self, request: AddRequest) -> bool:
         self._enter()
         stored = self.stored.setdefault((request.user_id, request.request_id), request)
         if stored.digest != request.digest:
             raise Conflict
+        return stored is request
 
     def search(self, request: SearchRequest) -> list[Hit]:
         self._enter()
         self.searches.append(request)
         return [HIT] if any(user_id == request.user_id for user_id, _ in self.stored) else []
+
+    def delete_user(self, user_id: str) -> Deleted:
+        self._enter()
+        mine = [key for key in self.stored if key[0] == user_id]
+        return Deleted(sum(len(self.stored.pop(key).messages) for key in mine), wiped=True)
+
+    def tidy(self) -> None:
+        self.tidied.set()
 
     def describe(self) -> dict[str, object]:
         self.described += 1
@@ -256,10 +269,11 @@ def test_an_unexpected_error_is_500_and_one_line_of_type_and_place(caplog: pytes
     assert answer.status_code == 500
     assert reason(answer.json()).startswith("internal error")
     (line,) = (record for record in caplog.records if record.levelno >= logging.ERROR)
-    assert "ValueError" in line.getMessage()
-    assert "FakeEngine._enter:" in line.getMessage()
+    told = json.loads(formatter(plain=False).format(line))
+    assert told["error"] == "ValueError"
+    assert "FakeEngine._enter:" in told["place"]
     assert line.exc_info is None
-    assert SECRET not in answer.text + caplog.text
+    assert SECRET not in answer.text + caplog.text + str(told)
 
 
 @pytest.mark.parametrize("error", [None, KeyError(SECRET), UnicodeError(SECRET), RecursionError(SECRET), StoreError("locked")])
@@ -272,7 +286,9 @@ def test_neither_content_nor_keys_are_logged_or_repeated(error: Exception | None
         for body in (json.dumps(ADD | SEARCH), json.dumps({"user_id": [SECRET]}), SECRET)
         for key in (KEY, SECRET)
     ]
-    shown = caplog.text + "".join(answer.text + str(answer.headers) for answer in answers)
+    shown = "".join(map(formatter(plain=False).format, caplog.records)) + "".join(
+        answer.text + str(answer.headers) for answer in answers
+    )
     assert SECRET not in shown
     assert KEY not in shown
 
@@ -399,7 +415,7 @@ def test_replays_that_run_at_once_get_the_same_answer_and_are_stored_once(engine
 
 def test_the_documentation_is_served_and_shows_each_route_once(client: TestClient) -> None:
     assert client.get("/docs").status_code == 200
-    assert list(client.get("/openapi.json").json()["paths"]) == ["/add", "/search", "/health"]
+    assert list(client.get("/openapi.json").json()["paths"]) == ["/add", "/search", "/users/{user_id}", "/health"]
 
 
 def test_every_reference_of_the_documentation_resolves(client: TestClient) -> None:
@@ -425,3 +441,55 @@ def test_the_examples_of_the_documentation_are_true(client: TestClient) -> None:
         for status, answer in document["paths"][path]["post"]["responses"].items():
             if status != "200":
                 assert Problem.model_validate(answer["content"]["application/json"]["example"])
+
+
+# --- deletion ---------------------------------------------------------------------------------------------------------
+
+ODD_IDS = [
+    "u",
+    "a/b",
+    "../u",
+    "/",
+    "a//b/",
+    "?q=1#f",
+    "é",
+    "e\u0301",
+    "100%",
+    "%2F",
+    "line\nbreak",
+    "u\n",
+    "\0",
+    " ",
+    "🙂",
+    "x" * 4096,
+]
+
+
+def test_a_user_is_deleted_by_its_percent_encoded_id_whatever_it_is(engine: FakeEngine) -> None:
+    with serving(engine) as url, httpx.Client(base_url=url) as client:  # the TestClient decodes a path twice
+        for user in ODD_IDS:
+            for user_id in {"u", user, user + "2"}:
+                engine.add(replace(read_add(json.dumps(ADD).encode())[0], user_id=user_id))
+            path = f"/users/{quote(user, safe='')}"
+            assert [client.delete(path).json() for _ in range(2)] == [{"deleted": count, "wiped": True} for count in (1, 0)]
+            assert {user_id for user_id, _ in engine.stored} == {"u", user + "2"} - {user}
+            engine.stored.clear()
+
+
+def test_deleting_takes_a_key_and_an_id(engine: FakeEngine) -> None:
+    client = TestClient(create_app(engine, api_keys=["k"]))
+    assert client.delete("/users/u").status_code == 401
+    assert client.delete("/users/u", headers={"X-Api-Key": "k"}).json() == {"deleted": 0, "wiped": True}
+    assert client.delete("/v1/users/u", headers={"X-Api-Key": "k"}).json() == {"deleted": 0, "wiped": True}
+    assert client.delete("/users/", headers={"X-Api-Key": "k"}).status_code == 404
+    assert client.get("/users/u", headers={"X-Api-Key": "k"}).status_code == 405
+
+
+def test_a_deletion_that_fails_is_a_503(engine: FakeEngine, client: TestClient) -> None:
+    engine.error = StoreError("the disk is full")
+    assert client.delete("/users/u").status_code == 503
+
+
+def test_the_hourly_round_runs_at_the_start(engine: FakeEngine) -> None:
+    with serving(engine):
+        assert engine.tidied.wait(60)

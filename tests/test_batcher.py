@@ -12,7 +12,7 @@ from time import sleep
 import numpy as np
 import pytest
 
-from memserver.embedders.batcher import LOOKAHEAD, Batcher
+from memserver.embedders.batcher import LOOKAHEAD, Batcher, BatcherStats
 from memserver.embedders.hashing import Hashing
 from memserver.embedders.none import NoEmbedder
 from memserver.errors import EmbedderError
@@ -288,3 +288,14 @@ def test_many_callers_all_get_their_own_vectors() -> None:
 
     with batching(Gated(concurrency=3), queue_limit=10) as (batcher, callers):
         assert all(callers.map(roundtrip, range(300)))
+
+
+def test_stats_tell_what_waits_and_what_was_embedded_but_not_what_failed() -> None:
+    embedder = Gated()
+    with batching(embedder) as (batcher, _):
+        batcher.embed(["one", "two", "one", "\u4f60"])  # one batch; a text that comes twice is embedded once
+        batcher.embed(["four"], urgent=True)
+        with pytest.raises(EmbedderError):
+            batcher.embed(["bad"])
+        stats = batcher.stats()
+    assert stats == BatcherStats(waiting=0, batches={3: 1, 1: 1}, embedded_bytes=3 + 3 + 3 + 4)

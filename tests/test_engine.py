@@ -13,7 +13,7 @@ from memserver.engine import Engine
 from memserver.errors import ConfigError, Conflict, EmbedderError
 from memserver.methods import load_settings
 from memserver.preparing import hit_id
-from memserver.types import AddRequest, Embedder, FloatArray, Hit, Image, Message, SearchRequest
+from memserver.types import AddRequest, Deleted, Embedder, FloatArray, Hit, Image, Message, SearchRequest
 
 LEGS = ("bm25/chunk=1", "bm25/context=1", "bm25/session=1", "vectors/chunk=1", "vectors/session=1", "rank_bm25/chunk=1")
 MAY_8 = 1_683_504_000_000  # 2023-05-08
@@ -106,9 +106,9 @@ def test_users_whose_ids_look_alike_stay_apart(start: Open) -> None:
 def test_the_same_add_again_changes_nothing_also_after_a_restart(start: Open) -> None:
     spy = Spy()
     engine = start(spy)
-    engine.add(add("one", "two"))
-    engine.add(add("one", "two"))
-    start().add(add("one", "two"))
+    assert engine.add(add("one", "two"))
+    assert not engine.add(add("one", "two"))
+    assert not start().add(add("one", "two"))
     assert len(search(engine, "one two")) == 2
     assert sorted(spy.seen) == ["one\nuser: two", "one two", "user: one"]
 
@@ -336,6 +336,34 @@ def test_chinese_text_is_found_by_its_bigrams(start: Open) -> None:
     engine.add(add("我昨天在公园里看到一只猫", "医生：请多喝水，注意休息", "今天的会议改到下午三点"))
     assert contents(search(engine, "会议几点开始", top_k=1)) == ["user: 今天的会议改到下午三点"]
     assert contents(search(engine, "医生说了什么", top_k=1)) == ["医生：请多喝水，注意休息"]
+
+
+# --- deletion ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_deleted_user_is_gone_for_every_process_and_from_its_memory(start: Open) -> None:
+    engines = [start(), start()]
+    engines[0].add(add("I adopted a beagle"))
+    for engine in engines:
+        assert len(search(engine, "beagle")) == 1
+        assert engine.index_bytes > 0
+    assert engines[0].delete_user("ann") == Deleted(1, wiped=True)
+    assert engines[0].index_bytes == 0
+    assert search(engines[1], "beagle") == []
+    assert engines[1].index_bytes == 0
+    assert engines[0].delete_user("ann") == Deleted(0, wiped=True)
+
+
+def test_a_user_deleted_elsewhere_and_not_searched_since_leaves_memory_with_the_hourly_round(start: Open) -> None:
+    deleting, other = start(), start()
+    for user in ("ann", "bob"):
+        other.add(add("I adopted a beagle", user=user))
+        search(other, "beagle", user)
+    both = other.index_bytes
+    deleting.delete_user("ann")
+    other.tidy()
+    assert other.index_bytes == both / 2
+    assert len(search(other, "beagle", "bob")) == 1
 
 
 # --- texts that arrive cut --------------------------------------------------------------------------------------------

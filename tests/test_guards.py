@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
+from itertools import product
 
 import anyio
 import pytest
@@ -54,6 +57,24 @@ def test_every_key_passes_in_every_way(key: bytes, name: bytes, scheme: bytes) -
 def test_a_missing_or_wrong_key_is_refused(headers: list[Header]) -> None:
     with pytest.raises(Unauthorized):
         authorize(headers, KEYS)
+
+
+@pytest.mark.parametrize("given", [[b"first"], [b"wrong"], [b"first", b"wrong"], [b"wrong", KEYS[1]]])
+def test_every_given_key_is_compared_with_every_accepted_one_in_constant_time(
+    given: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Comparer:
+        """Stands for the module ``hmac``; any other way to compare would leave its record short."""
+
+        def compare_digest(self, left: bytes, right: bytes) -> bool:
+            compared.append((left, right))
+            return hmac.compare_digest(left, right)
+
+    compared: list[tuple[bytes, bytes]] = []
+    monkeypatch.setattr(guards, "hmac", Comparer())
+    with nullcontext() if set(given) & set(KEYS) else pytest.raises(Unauthorized):
+        authorize([(b"x-api-key", key) for key in given], KEYS)
+    assert compared == list(product(given, KEYS))
 
 
 def test_a_body_that_stops_coming_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,13 +88,13 @@ def test_a_database_of_another_model_is_refused_before_workers_start(serve: Serv
 
 
 def test_the_start_says_how_the_server_runs(tmp_path: Path) -> None:
-    process = memserver("serve", "--port", "0", DATA_DIR=str(tmp_path), EMBEDDER="hashing")
+    process = memserver("serve", "--port", "0", DATA_DIR=str(tmp_path), EMBEDDER="hashing", LOG_LEVEL="info")
     assert process.stdout is not None
-    said = "".join(process.stdout.readline() for _ in range(6))
+    said, started = json.loads(process.stdout.readline()), json.loads(process.stdout.readline())
     process.terminate()
     process.communicate()
-    assert "hashing (" in said
-    assert "256 dimensions" in said
-    assert "bm25/chunk=0.25" in said
-    assert str(tmp_path) in said
-    assert "OPEN" in said
+    assert said["embedder"] == "hashing (hashing, 256 dimensions)"
+    assert "bm25/chunk=0.25" in said["legs"]
+    assert said["data"] == str(tmp_path)
+    assert "OPEN" in said["access"]
+    assert started["logger"] == "uvicorn.error"

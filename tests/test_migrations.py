@@ -6,10 +6,12 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from memserver import migrations
 from memserver.errors import ConfigError
 from memserver.migrations import MIGRATIONS, PAGE_BYTES
 from memserver.store import SqliteStore
@@ -86,6 +88,16 @@ def test_a_database_of_a_newer_release_is_refused(path: Path) -> None:
     run_sql(path, "UPDATE _sqlite_migrations SET name = 'm999_future' WHERE name = 'm001_memories'")
     with pytest.raises(ConfigError, match="newer memserver"):
         SqliteStore(path, STAMP)
+
+
+def test_a_database_of_an_older_release_is_brought_up_to_date(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as older:
+        older.setattr(migrations, "MIGRATIONS", MIGRATIONS[:1])
+        SqliteStore(path, STAMP).close()
+    with closing(sqlite3.connect(path)) as db:
+        assert not migrations.complete(db)
+        SqliteStore(path, STAMP).close()
+        assert migrations.complete(db)
 
 
 def test_a_folder_that_cant_be_made_is_refused(tmp_path: Path) -> None:

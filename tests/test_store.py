@@ -21,10 +21,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlite_utils.cli import cli
 
+from memserver.erasure import USER_TABLES
 from memserver.errors import Conflict, EmbedderError, StoreError
 from memserver.migrations import MIGRATIONS, PAGE_BYTES
-from memserver.store import RECENT, USER_TABLES, SqliteStore
-from memserver.types import AddRequest, Chunk, Entry, FloatArray, Head, Image, Message, Part, Store, Traits
+from memserver.store import RECENT, SqliteStore
+from memserver.types import AddRequest, Chunk, Deleted, Entry, FloatArray, Head, Image, Message, Part, Store, Traits
 
 DIMENSION = 4
 MAX_IMAGES = 1000  # bytes
@@ -96,7 +97,7 @@ def test_a_user_without_an_add_has_no_head_no_rows_no_messages(store: Store) -> 
     assert store.messages("u", [1], MAX_IMAGES) == {}
     assert store.known_vectors("u", [b"h"]) == {}
     assert store.find_request("u", "r") is None
-    assert store.delete("u") == 0
+    assert store.delete("u") == Deleted(0, wiped=True)
 
 
 def test_traits_and_timestamps_come_back_as_they_were(store: Store) -> None:
@@ -271,7 +272,7 @@ def test_a_request_id_belongs_to_its_user(store: Store) -> None:
 def test_delete_removes_all_of_one_user_and_counts_the_messages(store: Store) -> None:
     for user in ("u", "v"):
         add(store, user, "r", entry("x", parts=(image(b"png"),)), entry("y"))
-    assert store.delete("u") == 2
+    assert store.delete("u") == Deleted(2, wiped=True)
     assert store.read_since("u", None) == (None, [])
     assert store.find_request("u", "r") is None
     assert store.known_vectors("u", [chunk("x").text_hash]) == {}
@@ -440,14 +441,14 @@ def test_sqlite_utils_shows_readable_tables(path: Path) -> None:
         return rows
 
     assert {row["table"]: row["count"] for row in shown("tables", "--counts")} == {
-        "_sqlite_migrations": 2, "meta": len(STAMP), **dict.fromkeys(USER_TABLES, 1)
+        "_sqlite_migrations": len(MIGRATIONS), "meta": len(STAMP) + 1, "journal": 0, **dict.fromkeys(USER_TABLES, 1)
     }  # fmt: skip
     assert [(row["user_id"], row["head"]) for row in shown("rows", "users")] == [("u", 1)]
     (message,) = shown("rows", "messages")
     assert (message["role"], message["text"]) == ("user", "hello world")
     assert json.loads(str(message["parts"])) == [{"text": "hello world"}, {"image": image(b"png").digest}]
     assert [row["stems"] for row in shown("rows", "postings")] == ["hello world"]
-    assert {row["key"]: row["value"] for row in shown("rows", "meta")} == STAMP
+    assert {row["key"]: row["value"] for row in shown("rows", "meta") if row["key"] != "salt"} == STAMP
 
 
 def test_image_bytes_are_stored_once_a_user(path: Path) -> None:
@@ -470,6 +471,19 @@ def test_delete_leaves_no_byte_of_the_user_in_any_file(path: Path) -> None:
     store.close()
 
 
+def test_delete_says_whether_a_reader_kept_old_bytes_in_the_log(path: Path) -> None:
+    store, reading = SqliteStore(path, STAMP, busy_timeout=0), sqlite3.connect(path, isolation_level=None)
+    for user in "uv":
+        add(store, user, "r", entry("x"))
+    reading.execute("BEGIN")
+    reading.execute("SELECT * FROM users").fetchall()
+    assert store.delete("u") == Deleted(1, wiped=False)
+    reading.execute("COMMIT")
+    assert store.delete("v") == Deleted(1, wiped=True)
+    reading.close()
+    store.close()
+
+
 def test_no_statement_reads_or_writes_memories_without_the_users_id(path: Path, connections: list[sqlite3.Connection]) -> None:
     SqliteStore(path, STAMP).close()
     connections.clear()
@@ -486,7 +500,7 @@ def test_no_statement_reads_or_writes_memories_without_the_users_id(path: Path, 
     store.messages("u", [1], MAX_IMAGES)
     store.delete("u")
     store.close()
-    statements = [sql for sql in traced if not re.match(r"BEGIN|COMMIT|PRAGMA wal_checkpoint", sql)]
+    statements = [sql for sql in traced if not re.match(r"BEGIN|COMMIT|INSERT INTO journal", sql)]
     inserted = r"""INSERT INTO \w+ \("?user_id"?, .*\) VALUES \('u', """
     keyed = re.compile(rf"(SELECT|DELETE) .* WHERE user_id = 'u'|{inserted}", re.DOTALL)
     assert [sql for sql in statements if not keyed.match(sql)] == []
@@ -592,3 +606,22 @@ def test_a_killed_process_loses_nothing_that_it_acknowledged(path: Path) -> None
     ]
     assert counts(path)["chunks"] == counts(path)["postings"] == counts(path)["requests"] == len(stored)
     store.close()
+
+
+def test_the_salt_is_made_once_and_each_database_has_its_own(tmp_path: Path) -> None:
+    def salt(name: str) -> bytes:
+        store = SqliteStore(tmp_path / name, STAMP)
+        store.close()
+        return store.salt
+
+    first = salt("a.db")
+    assert len(first) == 16
+    assert salt("a.db") == first != salt("b.db")
+
+
+def test_its_size_is_that_of_its_files(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "a.db", STAMP)
+    (tmp_path / "a.db.copy").write_bytes(b"not of the database")
+    assert store.nbytes == sum((tmp_path / name).stat().st_size for name in ("a.db", "a.db-wal", "a.db-shm"))
+    store.close()
+    assert store.nbytes == (tmp_path / "a.db").stat().st_size

@@ -1,6 +1,7 @@
 """Indexes as caches: they catch up, they are dropped with their epoch, they are evicted by bytes."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from threading import Thread
 
 import numpy as np
@@ -11,8 +12,8 @@ from indexes import query, row, rows
 
 from memserver.errors import StoreError
 from memserver.retrievers.bm25 import BM25
-from memserver.types import AddRequest, Entry, FloatArray, Head, Retriever, Row, StoredMessage, Traits
-from memserver.users import UserIndexes, UserLayout
+from memserver.types import AddRequest, Deleted, Entry, FloatArray, Head, Retriever, Row, StoredMessage, Traits
+from memserver.users import IndexStats, UserIndexes, UserLayout
 from memserver.views import VIEWS
 
 
@@ -49,7 +50,7 @@ class FakeStore:
     def known_vectors(self, user_id: str, text_hashes: Sequence[bytes]) -> dict[bytes, FloatArray]:
         raise NotImplementedError
 
-    def append(self, request: AddRequest, entries: Sequence[Entry]) -> bool:
+    def append(self, request: AddRequest, entries: Sequence[Entry], received: datetime | None = None) -> bool:
         raise NotImplementedError
 
     def messages(self, user_id: str, seqs: Sequence[int], max_image_bytes: int) -> dict[int, StoredMessage]:
@@ -58,7 +59,10 @@ class FakeStore:
     def last_said(self, user_id: str, session_id: str) -> StoredMessage | None:
         raise NotImplementedError
 
-    def delete(self, user_id: str) -> int:
+    def delete(self, user_id: str) -> Deleted:
+        raise NotImplementedError
+
+    def tidy(self, before: datetime | None) -> None:
         raise NotImplementedError
 
     def close(self) -> None: ...
@@ -120,6 +124,8 @@ def test_the_users_searched_longest_ago_are_evicted_and_rebuilt_when_needed(stor
     assert store.reads == 0  # bob went, not ann
     assert found(indexes, "bob", "red") == [0]
     assert store.reads == 1
+    hits, misses = 2, 3 + 1  # ann twice; each user's first search, and bob's after it was evicted
+    assert indexes.stats() == IndexStats(2, 2 * one, hits, misses, evictions=2)
 
 
 def test_an_index_larger_than_the_limit_is_kept_while_it_is_the_last_one_used(store: FakeStore) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Condition, Event, Lock, Thread
 
@@ -33,6 +33,15 @@ class _Item:
     place: int
 
 
+@dataclass(frozen=True, slots=True)
+class BatcherStats:
+    """Of one process since its start. ``batches``: calls of the embedder by their number of texts; ``embedded_bytes``: UTF-8."""
+
+    waiting: int
+    batches: Mapping[int, int]
+    embedded_bytes: int
+
+
 class Batcher:
     """``embed`` for many threads. ``embedder.concurrency`` workers draw from one queue, ``queue_limit`` texts long.
 
@@ -48,6 +57,8 @@ class Batcher:
         self._ordinary: deque[_Item] = deque()
         self._batches: deque[list[_Item]] = deque()  # the block being worked off
         self._urgent_left = self._block
+        self._sizes = Counter[int]()
+        self._embedded_bytes = 0
         self._closed = False
         self._door = Lock()  # held by the one request that waits for room: a large one isn't overtaken for ever
         lock = Lock()
@@ -63,6 +74,11 @@ class Batcher:
         """How many texts are queued, urgent ones included."""
         with self._lock:
             return len(self._urgent) + self._ordinary_waiting()
+
+    def stats(self) -> BatcherStats:
+        """What waits now and what was embedded, at one moment; texts that failed don't count."""
+        with self._lock:
+            return BatcherStats(len(self._urgent) + self._ordinary_waiting(), dict(self._sizes), self._embedded_bytes)
 
     def embed(self, texts: Sequence[str], *, urgent: bool = False) -> FloatArray:
         """Unit vectors, (len(texts), dimension). Blocks while the queue is full (never if urgent) and until all are embedded.
@@ -131,7 +147,10 @@ class Batcher:
                 for request in requests:
                     self._fail(request, reason)
         else:
+            size = sum(len(text.encode()) for text in texts)
             with self._lock:
+                self._sizes[len(texts)] += 1
+                self._embedded_bytes += size
                 for item in batch:
                     self._deliver(item, vectors[item.text])
 
