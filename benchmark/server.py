@@ -108,6 +108,13 @@ class Server:
         self.terminate()
         return self.ended()
 
+    def gone(self) -> list[str]:
+        """What to say of a server that should run and does not; nothing of one that does."""
+        if self._process is not None and self._process.is_alive():
+            return []
+        code = self._process.exitcode if self._process is not None else None
+        return [f"the server ended by itself, exit code {code}: {self.log().strip()[-2000:]}"]
+
     def log(self) -> str:
         """All that it wrote, over all starts."""
         return self._log.read_text("utf-8", "replace") if self._log.exists() else ""

@@ -83,6 +83,7 @@ def load(plan: Plan) -> Outcome:
                 over.set()
             for job in jobs:
                 job.result()
+        gone = server.gone()
         server.kill()
         server.start(RESULT_CHARS="0", RERANKERS="", LEGS="bm25/chunk=1")
         traffic.problems += integrity(server.database) + traffic.audit()
@@ -90,7 +91,7 @@ def load(plan: Plan) -> Outcome:
     growth = samples[-1].resident / settled.resident
     if plan.minutes >= JUDGED_MINUTES and growth > GROWTH:
         traffic.note(f"resident memory grew by {growth - 1:.0%} after minute 2")
-    return Outcome(_detail(samples, growth, plan.folder), traffic.problems, figures=_figures(samples, traffic, growth))
+    return Outcome(_detail(samples, growth, plan.folder), gone + traffic.problems, figures=_figures(samples, traffic, growth))
 
 
 def _adding(traffic: Traffic, users: Users, over: Event, chance: Random) -> None:

@@ -41,7 +41,7 @@ def giant(plan: Plan) -> Outcome:
             add_ms.append(_ms(partial(traffic.add, add)))
         for _ in range(_sized(GIANT_SEARCHES, plan)):
             search_ms.append(_ms(partial(traffic.search, user, author.query(chance))))
-        resident = server.resident()
+        resident, gone = server.resident(), server.gone()
     adding, searching, seconds = percentiles(add_ms), percentiles(search_ms[1:]), sum(add_ms) / 1000
     figures = {
         **{f"add_ms_{name}": value for name, value in adding.items()},
@@ -54,7 +54,7 @@ def giant(plan: Plan) -> Outcome:
         f"{len(add_ms):,} Adds, {messages:,} messages, {characters / 1e6:.1f} million characters in {seconds:.0f} s;"
         f" ms an Add: {_told(adding)}; first Search {search_ms[0]:,.0f}, then {_told(searching)}; RSS {resident / MIB:,.0f} MiB"
     )
-    return Outcome(detail, traffic.problems, figures=figures)
+    return Outcome(detail, gone + traffic.problems, figures=figures)
 
 
 def shuffle(plan: Plan) -> Outcome:

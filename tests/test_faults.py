@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -81,6 +83,15 @@ def test_a_server_that_does_not_start_tells_why(tmp_path: Path) -> None:
         server.start()
 
     assert told.value.exit_code == 2
+
+
+def test_a_server_that_ended_by_itself_is_told_from_one_that_runs(trial: Trial) -> None:
+    with trial.server() as (server, _):
+        assert server.gone() == []
+        os.kill(server.pid, signal.SIGKILL)
+        server.ended()
+
+        assert server.gone() == ["the server ended by itself, exit code -9: "]
 
 
 def test_an_author_writes_the_same_again_and_marks_all_that_is_kept() -> None:
