@@ -30,7 +30,7 @@ KEY = "key-of-this-test"
 def served(data_dir: Path) -> Iterator[str]:
     """The URL of a real server on loopback that wants ``KEY``."""
     engine = Engine.open(load_settings({}, {**HASHING, "data_dir": data_dir}))
-    server = uvicorn.Server(uvicorn.Config(create_app(engine, api_keys=[KEY]), log_level="critical"))
+    server = uvicorn.Server(uvicorn.Config(create_app(engine, api_keys=[KEY]), log_config=None))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

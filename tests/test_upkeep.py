@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,6 @@ from memserver.errors import ConfigError, StoreError
 from memserver.ids import user_hash
 from memserver.upkeep import LATEST, Figures, backup, figures, new_file, opened
 
-MINUTE = 1 / (24 * 60)  # days
-
 
 def read(data: Path) -> Figures:
     path = data / "memserver.db"
@@ -24,17 +23,18 @@ def read(data: Path) -> Figures:
 
 
 def test_figures_count_what_is_there_and_what_came_in_the_last_minutes(tmp_path: Path) -> None:
+    ago = [datetime.now(UTC) - timedelta(minutes=minutes) for minutes in (90, 30, 3)]
     with engine(tmp_path) as made:
-        made.add(add("ann", "r1", "one", "two"), days_ago(90 * MINUTE))
-        made.add(add("ann", "r2", "three"), days_ago(30 * MINUTE))
-        made.add(add("bob", "r1", "four"), days_ago(3 * MINUTE))
+        made.add(add("ann", "r1", "one", "two"), ago[0])
+        made.add(add("ann", "r2", "three"), ago[1])
+        made.add(add("bob", "r1", "four"), ago[2])
         while_open = read(tmp_path)
         hashes = [user_hash(user, made.salt) for user in ("bob", "ann")]
     for seen in (while_open, read(tmp_path)):
         assert (seen.users, seen.messages, seen.chunks) == (2, 2 + 1 + 1, 4)
         assert seen.adds == {1: 0, 5: 1, 60: 2}
         assert [write["user"] for write in seen.latest] == hashes
-        assert seen.last_add == instant(days_ago(3 * MINUTE)) == seen.latest[0]["at"]
+        assert seen.last_add == instant(ago[2]) == seen.latest[0]["at"]
         assert seen.journal == []
         assert seen.file_bytes > 0
 
